@@ -1,2 +1,9 @@
 #![no_std]
-//! core
+#![deny(unsafe_code)]
+//! core of the library (essay follows with the context)
+
+extern crate alloc;
+
+pub mod errno;
+pub mod seam;
+pub mod uapi;
