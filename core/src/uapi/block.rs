@@ -101,29 +101,81 @@ pub trait Block: FromBytes + IntoBytes + Immutable + KnownLayout {
     const ARRAYS: &'static [ArraySlot];
 }
 
-/// Makes an argument block.
-///
-/// ```ignore
-/// block! {
-///     /// What it is for.
-///     pub struct MapMemoryToGpu: ReadWrite b'K' 0x18 "MAP_MEMORY_TO_GPU", 24 bytes, Eintr {
-///         /// Which buffer.
-///         pub handle: u64,
-///         /// Filled by the driver seam.
-///         pub device_ids_array_ptr: u64 => In,
-///         pub n_devices: u32,
-///         pub n_success: u32,
-///     }
-/// }
-/// ```
-///
-/// `=> In`, `=> Out`, `=> InOut` mark a pointer field as the slot of an array.
-macro_rules! block {
+/// A structure that blocks carry or point to: an element of an array, an answer.
+pub trait Record: FromBytes + IntoBytes + Immutable + KnownLayout {
+    /// The structure's name in the kernel's header.
+    const NAME: &'static str;
+    /// The fields, in order.
+    const FIELDS: &'static [Field];
+}
+
+/// What there is to know about a block without its type.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockInfo {
+    /// [`Block::REQUEST`].
+    pub request: Request,
+    /// [`Block::NAME`].
+    pub name: &'static str,
+    /// Bytes of the block, without an inline tail.
+    pub size: usize,
+    /// [`Block::RESTART`].
+    pub restart: Restart,
+    /// [`Block::FIELDS`].
+    pub fields: &'static [Field],
+    /// [`Block::ARRAYS`].
+    pub arrays: &'static [ArraySlot],
+}
+
+impl BlockInfo {
+    /// The description of `B`.
+    #[must_use]
+    pub const fn of<B: Block>() -> BlockInfo {
+        BlockInfo {
+            request: B::REQUEST,
+            name: B::NAME,
+            size: size_of::<B>(),
+            restart: B::RESTART,
+            fields: B::FIELDS,
+            arrays: B::ARRAYS,
+        }
+    }
+}
+
+/// What there is to know about a record without its type.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordInfo {
+    /// [`Record::NAME`].
+    pub name: &'static str,
+    /// Bytes.
+    pub size: usize,
+    /// [`Record::FIELDS`].
+    pub fields: &'static [Field],
+}
+
+impl RecordInfo {
+    /// The description of `R`.
+    #[must_use]
+    pub const fn of<R: Record>() -> RecordInfo {
+        RecordInfo { name: R::NAME, size: size_of::<R>(), fields: R::FIELDS }
+    }
+}
+
+/// The kernel's name of a field whose Rust name had to be written `r#name`.
+pub(crate) const fn kernel_name(name: &'static str) -> &'static str {
+    if let [b'r', b'#', rest @ ..] = name.as_bytes() {
+        if let Ok(rest) = core::str::from_utf8(rest) {
+            return rest;
+        }
+    }
+    name
+}
+
+/// The part that blocks and records share: the struct, its size, its zeroes.
+macro_rules! layout {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident: $direction:ident $letter:literal $number:literal $label:literal,
-            $size:literal bytes, $restart:ident {
-            $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(=> $array:ident)?,)*
+        pub struct $name:ident, $size:literal bytes {
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(= $initial:expr)?,)*
         }
     ) => {
         $(#[$meta])*
@@ -139,8 +191,63 @@ macro_rules! block {
         const _: () = assert!(core::mem::size_of::<$name>() == $size);
 
         impl Default for $name {
+            /// All zero, but for the fields that say which operation it is.
             fn default() -> Self {
-                zerocopy::FromZeros::new_zeroed()
+                #[allow(unused_mut, reason = "most have no such field")]
+                let mut block: Self = zerocopy::FromZeros::new_zeroed();
+                $($(block.$field = $initial;)?)*
+                block
+            }
+        }
+    };
+}
+
+/// The description of each field, for [`Block::FIELDS`] and [`Record::FIELDS`].
+macro_rules! fields {
+    ($name:ident { $($field:ident: $type:ty,)* }) => {
+        &[$($crate::uapi::Field {
+            name: $crate::uapi::block::kernel_name(stringify!($field)),
+            offset: core::mem::offset_of!($name, $field),
+            size: core::mem::size_of::<$type>(),
+        },)*]
+    };
+}
+pub(crate) use {fields, layout};
+
+/// Makes an argument block.
+///
+/// ```text
+/// block! {
+///     /// What it is for.
+///     pub struct MapMemoryToGpu: ReadWrite b'K' 0x18 "MAP_MEMORY_TO_GPU", 24 bytes, Eintr {
+///         /// Which buffer.
+///         pub handle: u64,
+///         /// Filled by the driver seam.
+///         pub device_ids_array_ptr: u64 => In,
+///         pub n_devices: u32,
+///         pub n_success: u32,
+///     }
+/// }
+/// ```
+///
+/// `=> In`, `=> Out`, `=> InOut` mark a pointer field as the slot of an array.
+/// `= value` gives a field another default than zero: the operation of a
+/// request that has several.
+macro_rules! block {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident: $direction:ident $letter:literal $number:literal $label:literal,
+            $size:literal bytes, $restart:ident {
+            $(
+                $(#[$field_meta:meta])*
+                pub $field:ident: $type:ty $(=> $array:ident)? $(= $initial:expr)?,
+            )*
+        }
+    ) => {
+        $crate::uapi::block::layout! {
+            $(#[$meta])*
+            pub struct $name, $size bytes {
+                $($(#[$field_meta])* pub $field: $type $(= $initial)?,)*
             }
         }
 
@@ -150,13 +257,8 @@ macro_rules! block {
             );
             const NAME: &'static str = $label;
             const RESTART: $crate::uapi::Restart = $crate::uapi::Restart::$restart;
-            const FIELDS: &'static [$crate::uapi::Field] = &[
-                $($crate::uapi::Field {
-                    name: stringify!($field),
-                    offset: core::mem::offset_of!($name, $field),
-                    size: core::mem::size_of::<$type>(),
-                },)*
-            ];
+            const FIELDS: &'static [$crate::uapi::Field] =
+                $crate::uapi::block::fields!($name { $($field: $type,)* });
             const ARRAYS: &'static [$crate::uapi::ArraySlot] = &[
                 $($($crate::uapi::ArraySlot {
                     name: stringify!($field),
@@ -168,3 +270,39 @@ macro_rules! block {
     };
 }
 pub(crate) use block;
+
+/// Makes a record.
+///
+/// ```text
+/// record! {
+///     /// What it is for.
+///     pub struct MemoryRange: "kfd_memory_range", 16 bytes {
+///         /// Where it starts.
+///         pub va_addr: u64,
+///         /// Bytes.
+///         pub size: u64,
+///     }
+/// }
+/// ```
+macro_rules! record {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident: $label:literal, $size:literal bytes {
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)*
+        }
+    ) => {
+        $crate::uapi::block::layout! {
+            $(#[$meta])*
+            pub struct $name, $size bytes {
+                $($(#[$field_meta])* pub $field: $type,)*
+            }
+        }
+
+        impl $crate::uapi::Record for $name {
+            const NAME: &'static str = $label;
+            const FIELDS: &'static [$crate::uapi::Field] =
+                $crate::uapi::block::fields!($name { $($field: $type,)* });
+        }
+    };
+}
+pub(crate) use record;

@@ -5,18 +5,20 @@
 //! policy, the names of its fields for tracing, and the places of the arrays
 //! that lie outside it. Sizes and offsets are asserted at compile time, and a
 //! test holds them against the kernel's header.
+//!
+//! Fields keep the names of the kernel's header; the types are its names without
+//! prefix. A request that means several things has one block for each.
 
 mod block;
+mod catalog;
 mod request;
+mod scalar;
 
-pub use block::{ArraySlot, Block, Field, FieldValue, Restart};
+pub mod amdgpu;
+pub mod kfd;
+
+pub use block::{ArraySlot, Block, BlockInfo, Field, FieldValue, Record, RecordInfo, Restart};
+pub use catalog::{ALL, RECORDS, blocks, request_name};
 pub use request::{Direction, Request};
 
-pub(crate) use block::block;
-
-/// The name of a request in the kernel's header, without its prefix.
-#[must_use]
-pub fn request_name(request: Request) -> &'static str {
-    let _ = request;
-    "unknown request"
-}
+pub(crate) use block::{block, record};
