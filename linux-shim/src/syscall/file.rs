@@ -1,0 +1,58 @@
+//! Files and folders.
+//!
+//! # Safety
+//!
+//! Every pointer handed to the kernel comes from a Rust reference in the
+//! arguments, with its length, and the kernel keeps none of them.
+#![allow(unsafe_code)]
+
+use core::ffi::CStr;
+use core::mem::MaybeUninit;
+
+use hsakmt_core::errno::Errno;
+use linux_raw_sys::general::{
+    __NR_close, __NR_getdents64, __NR_openat, __NR_read, AT_FDCWD, O_CLOEXEC,
+};
+
+use super::check;
+use crate::arch::{syscall1, syscall3, syscall4};
+use crate::fd::{BorrowedFd, OwnedFd};
+
+/// openat(2) from the working folder, close-on-exec, creating nothing.
+#[inline]
+pub(crate) fn open(path: &CStr, flags: u32) -> Result<OwnedFd, Errno> {
+    let folder = AT_FDCWD as isize as usize;
+    let path = path.as_ptr().expose_provenance();
+    // SAFETY: the kernel reads the path.
+    let fd =
+        check(unsafe { syscall4(__NR_openat, folder, path, (flags | O_CLOEXEC) as usize, 0) })?;
+    // SAFETY: the kernel made this descriptor just now, and for us alone.
+    Ok(unsafe { OwnedFd::from_number(fd as i32) })
+}
+
+/// close(2). Whatever the answer, the descriptor is gone, so there is none.
+///
+/// # Safety
+/// The caller owns the descriptor and forgets it.
+#[inline]
+pub(crate) unsafe fn close(number: i32) {
+    // SAFETY: the caller's.
+    let _ = unsafe { syscall1(__NR_close, number as isize as usize) };
+}
+
+/// read(2); the answer is how many bytes of `into`, from the start, are
+/// initialised now.
+#[inline]
+pub(crate) fn read(fd: BorrowedFd<'_>, into: &mut [MaybeUninit<u8>]) -> Result<usize, Errno> {
+    let (length, into) = (into.len(), into.as_mut_ptr().expose_provenance());
+    // SAFETY: the kernel writes to `into` alone.
+    check(unsafe { syscall3(__NR_read, fd.number() as usize, into, length) })
+}
+
+/// getdents64(2).
+#[inline]
+pub(crate) fn getdents64(fd: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+    let (length, into) = (into.len(), into.as_mut_ptr().expose_provenance());
+    // SAFETY: the kernel writes to `into` alone.
+    check(unsafe { syscall3(__NR_getdents64, fd.number() as usize, into, length) })
+}
