@@ -4,7 +4,13 @@
 
 extern crate alloc;
 
+pub mod context;
 pub mod errno;
 pub mod error;
+pub mod execute;
+pub mod fallible;
+pub mod lock;
+pub mod process;
 pub mod seam;
+pub mod set_once;
 pub mod uapi;

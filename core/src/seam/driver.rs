@@ -164,6 +164,10 @@ pub trait Driver {
     /// descriptors that a forked child closes.
     fn token(&self, device: &Self::Device) -> DeviceToken;
 
+    /// Closes a device that a forked child inherited, if the number still names
+    /// that device: the child may have closed it and opened another file since.
+    fn close_inherited(&self, node: DeviceNode, token: DeviceToken);
+
     /// Takes a device by its number; the caller gives it up.
     fn adopt(&self, token: DeviceToken) -> Self::Device;
 

@@ -1,0 +1,69 @@
+//! The way from a context to the driver.
+
+use crate::errno::Errno;
+use crate::error::{Error, Object, Operation, Status};
+use crate::execute::execute;
+use crate::process::{Descriptors, Device, Files};
+use crate::seam::{Array, Platform};
+use crate::uapi::Block;
+
+/// The driver's interface version, as GET_VERSION told it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    /// 1 in every driver so far; another one is refused at open.
+    pub major: u32,
+    /// Grows with each addition.
+    pub minor: u32,
+}
+
+/// What every part of a context needs to reach the driver: the platform, the
+/// open devices of its process object.
+pub(crate) struct Channel<'a, P: Platform> {
+    pub(crate) platform: &'a P,
+    pub(crate) files: &'a Files<P>,
+    pub(crate) descriptors: &'a Descriptors,
+}
+
+impl<P: Platform> Clone for Channel<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Platform> Copy for Channel<'_, P> {}
+
+impl<'a, P: Platform> Channel<'a, P> {
+    /// The operating system.
+    pub(crate) fn os(&self) -> &'a P::Os {
+        self.platform.os()
+    }
+
+    fn kfd(&self) -> Result<&'a Device<P>, Error> {
+        self.files.kfd().ok_or(Error::not_open())
+    }
+
+    /// Executes a block on `/dev/kfd`.
+    ///
+    /// # Errors
+    /// `status` with the driver's errno and `object`. EBADF, which KFD answers to
+    /// a process that is not the descriptor's own, is NOT_OPENED.
+    pub(crate) fn execute<B: Block>(
+        &self,
+        block: &mut B,
+        arrays: &mut [Array<'_>],
+        status: Status,
+        object: Object,
+    ) -> Result<u32, Error> {
+        execute(self.platform, self.kfd()?, block, arrays)
+            .map_err(|errno| refused::<B>(errno, status, object))
+    }
+}
+
+/// The error of a block that KFD refused.
+pub(crate) fn refused<B: Block>(errno: Errno, status: Status, object: Object) -> Error {
+    let status = match errno {
+        Errno::EBADF => Status::KERNEL_IO_CHANNEL_NOT_OPENED,
+        _ => status,
+    };
+    Error::system(status, Operation::Execute(B::REQUEST), errno, object)
+}

@@ -1,0 +1,428 @@
+//! What one process has of the library: its residue in the kernel, the primary
+//! context with its count of opens, the secondary contexts, and the fork rule.
+//!
+//! [`Process`] is a plain value without a global; the C library keeps one in a
+//! static, a Rust program wherever it likes. It owns the process's residue
+//! rather than borrowing it, because residue and contexts have to be forgotten
+//! together in a forked child.
+//!
+//! # Fork
+//! Every call first compares the [fork word](crate::seam::Os::fork_word), before
+//! it takes any lock. In a forked child the word is zero, so every call answers
+//! NOT_OPENED until [`Process::open_primary`], whose first caller closes the
+//! inherited devices from a fixed list and starts over with a new [`State`]. The
+//! old one, and all that hangs on it, is abandoned unvisited: another thread of
+//! the parent may have been half-way through any of it.
+//!
+//! A vfork or CLONE_VM child shares memory with its parent, so it must change
+//! nothing, and the kernel refuses it anyway (EBADF, kfd_chardev.c). Opens,
+//! closes and acquires compare the process id and answer NOT_OPENED; any other
+//! call that reaches the driver gets EBADF there and answers the same. A query
+//! that is answered from memory alone is answered: telling the child apart would
+//! cost each of them a system call.
+//!
+//! # Lock order
+//! `State::opens`, then a context's own locks (`context`).
+//!
+//! # Safety
+//! This is one of the few modules of `core` with `unsafe` code. The argument:
+//! `state` is shared and never written as a whole, except by the one thread that
+//! moved the fork word from zero to CLAIMED. A zero word means that this process
+//! has not used `state` since its birth: in a fresh process nobody has, and in a
+//! forked child only the parent has; whoever sees CLAIMED waits, and whoever
+//! sees READY comes after the write. A [`Guard`] that was alive in the parent's
+//! forking thread may still be alive in the child: it keeps pointing into boxes
+//! that are never freed there, and its drop compares the birth number before it
+//! touches the state.
+#![allow(unsafe_code)]
+
+mod descriptors;
+mod files;
+mod residue;
+mod slot;
+
+use core::cell::UnsafeCell;
+use core::num::NonZeroUsize;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+pub(crate) use descriptors::Descriptors;
+pub(crate) use files::{Device, Files, GPUS_MAX, Opened};
+use residue::ProcessResidue;
+use slot::Slot;
+
+use crate::context::{Channel, ClockCounters, Context, Options, Version, clock_counters};
+use crate::error::{Error, Failure, Failures, Object, Operation, Status};
+use crate::fallible::try_box;
+use crate::lock::Lock;
+use crate::seam::{DeviceNode, Driver, Os, Platform};
+
+/// The fork word of a process that has not opened the library yet.
+const FRESH: u32 = 0;
+/// Somebody is starting over.
+const CLAIMED: u32 = 1;
+/// The state belongs to this process.
+const READY: u32 = 2;
+
+/// How many contexts a process can have open: the primary and 15 others.
+pub const CONTEXTS_MAX: usize = 16;
+
+/// What [`Process::open_primary`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// Opened it.
+    First,
+    /// It was open; the opening is counted.
+    Again,
+}
+
+/// Names an open context. A handle of a closed context is recognised and refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ContextHandle(NonZeroUsize);
+
+impl ContextHandle {
+    /// The handle of the primary context, in every process.
+    pub const PRIMARY: ContextHandle = ContextHandle::new(0, 0);
+
+    /// Bits: generation (24 of them), slot number (4), and 1000 so that it is
+    /// never null and never looks like an aligned small pointer.
+    const fn new(slot: usize, generation: u32) -> ContextHandle {
+        let bits = (generation as usize & 0xff_ffff) << 8 | (slot & 0xf) << 4 | 8;
+        match NonZeroUsize::new(bits) {
+            Some(bits) => ContextHandle(bits),
+            None => ContextHandle(NonZeroUsize::MAX),
+        }
+    }
+
+    fn slot(self) -> usize {
+        self.0.get() >> 4 & 0xf
+    }
+
+    fn names(self, slot: usize, generation: u32) -> bool {
+        slot == 0 && self == ContextHandle::PRIMARY
+            || slot != 0 && self == ContextHandle::new(slot, generation)
+    }
+
+    /// The number that stands for it in the C ABI.
+    #[must_use]
+    pub const fn into_raw(self) -> usize {
+        self.0.get()
+    }
+
+    /// The handle with this number; `None` for 0.
+    #[must_use]
+    pub const fn from_raw(raw: usize) -> Option<ContextHandle> {
+        match NonZeroUsize::new(raw) {
+            Some(raw) => Some(ContextHandle(raw)),
+            None => None,
+        }
+    }
+}
+
+/// Everything that a forked child must not look at.
+struct State<P: Platform> {
+    /// The process that this belongs to; 0 before the first open.
+    owner: AtomicU32,
+    /// How often the primary context is open. The lock orders every open and close.
+    opens: Lock<u32>,
+    /// The primary context in the first, secondary ones in the others.
+    slots: [Slot<Context<P>>; CONTEXTS_MAX],
+    residue: ProcessResidue<P>,
+    /// Failures without a context.
+    failures: Failures,
+}
+
+impl<P: Platform> State<P> {
+    const fn new() -> State<P> {
+        State {
+            owner: AtomicU32::new(0),
+            opens: Lock::new(0),
+            slots: [const { Slot::new() }; CONTEXTS_MAX],
+            residue: ProcessResidue::new(),
+            failures: Failures::new(),
+        }
+    }
+}
+
+/// The library in one process. One for each [fork word](Os::fork_word).
+pub struct Process<P: Platform> {
+    platform: P,
+    /// Outside `state`, because a forked child does read it.
+    descriptors: Descriptors,
+    state: UnsafeCell<State<P>>,
+}
+
+// SAFETY: `state` is shared by reference except for the one write described in the module's
+// argument, and everything in it is shared safely if devices and platform are.
+unsafe impl<P: Platform + Sync> Sync for Process<P> where Device<P>: Send + Sync {}
+
+impl<P: Platform> Process<P> {
+    /// A process that has opened nothing yet.
+    pub const fn new(platform: P) -> Process<P> {
+        Process { platform, descriptors: Descriptors::new(), state: UnsafeCell::new(State::new()) }
+    }
+
+    /// The platform below.
+    pub fn platform(&self) -> &P {
+        &self.platform
+    }
+
+    fn os(&self) -> &P::Os {
+        self.platform.os()
+    }
+
+    fn state(&self) -> &State<P> {
+        // SAFETY: nobody holds a `&mut`; the one write comes before READY (module's argument), and
+        // before that only atomics that are zero in either version are looked at.
+        unsafe { &*self.state.get() }
+    }
+
+    /// Whether the state belongs to this process.
+    fn is_ready(&self) -> bool {
+        self.os().fork_word().load(Ordering::Acquire) == READY
+    }
+
+    /// The state, if it belongs to this process or to the parent of a vfork child.
+    fn ready(&self) -> Result<&State<P>, Error> {
+        if self.is_ready() { Ok(self.state()) } else { Err(Error::not_open()) }
+    }
+
+    /// The same, and not in a child that shares memory with its parent.
+    fn owned(&self) -> Result<&State<P>, Error> {
+        let state = self.ready()?;
+        if state.owner.load(Ordering::Acquire) != self.os().process_id() {
+            return Err(Error::not_open());
+        }
+        Ok(state)
+    }
+
+    /// Makes the state this process's own, if it is not yet.
+    fn claim(&self) {
+        let word = self.os().fork_word();
+        loop {
+            match word.compare_exchange(FRESH, CLAIMED, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(READY) => return,
+                Err(_) => {
+                    let _ = self.os().futex_wait(word, CLAIMED, None);
+                }
+            }
+        }
+        for (node, token) in self.descriptors.drain() {
+            self.platform.driver().close_inherited(node, token);
+        }
+        // SAFETY: the fork word was zero and is CLAIMED by this thread alone; nothing of the old
+        // state is dropped (module's argument).
+        unsafe { self.state.get().write(State::new()) };
+        self.state().owner.store(self.os().process_id(), Ordering::Release);
+        word.store(READY, Ordering::Release);
+        self.os().futex_wake(word, u32::MAX);
+    }
+
+    /// Makes this process the owner of a state in which nothing was ever open: a
+    /// vfork child may have been the first to try, in vain. The caller holds the
+    /// lock of opens.
+    fn take_over(&self, state: &State<P>, opens: u32) -> Result<(), Error> {
+        let process = self.os().process_id();
+        if state.owner.load(Ordering::Acquire) == process {
+            return Ok(());
+        }
+        if opens != 0 || state.residue.files.kfd().is_some() {
+            return Err(Error::not_open());
+        }
+        state.owner.store(process, Ordering::Release);
+        Ok(())
+    }
+
+    /// Opens the primary context, or counts one more opening of it.
+    ///
+    /// `options` is asked only by the first.
+    ///
+    /// # Errors
+    /// NOT_OPENED when `/dev/kfd` does not open (NO_MEMORY after ENOMEM), and in a
+    /// vfork child; ERROR when GET_VERSION fails; DRIVER_MISMATCH for another major
+    /// version. Nothing is open and nothing is counted then.
+    pub fn open_primary(
+        &self,
+        options: impl FnOnce() -> Result<Options, Error>,
+    ) -> Result<Opening, Error> {
+        self.claim();
+        let state = self.ready()?;
+        let mut opens = state.opens.acquire(self.os());
+        self.take_over(state, *opens)?;
+        if *opens > 0 {
+            *opens = opens.checked_add(1).ok_or(Error::library(
+                Status::OUT_OF_RESOURCES,
+                Operation::OpenDevice,
+                Object::Device(DeviceNode::Kfd),
+            ))?;
+            return Ok(Opening::Again);
+        }
+        let context = Context::open_primary(
+            &self.platform,
+            &state.residue.files,
+            &self.descriptors,
+            options()?,
+        )?;
+        state.slots[0].publish(try_box(context)?);
+        *opens = 1;
+        Ok(Opening::First)
+    }
+
+    /// Takes one opening of the primary context back; with the last one it closes.
+    ///
+    /// # Errors
+    /// NOT_OPENED when it is not open in this process.
+    pub fn close_primary(&self) -> Result<(), Error> {
+        let state = self.owned()?;
+        let mut opens = state.opens.acquire(self.os());
+        match *opens {
+            0 => return Err(Error::not_open()),
+            1 => self.retire(&state.slots[0]),
+            _ => {}
+        }
+        *opens = opens.saturating_sub(1);
+        Ok(())
+    }
+
+    /// Opens a secondary context; the primary one must be open.
+    ///
+    /// # Errors
+    /// NOT_OPENED; NOT_SUPPORTED when the kernel has no CREATE_PROCESS;
+    /// OUT_OF_RESOURCES when [`CONTEXTS_MAX`] contexts are open. Nothing is open then.
+    pub fn open_secondary(&self, options: Options) -> Result<ContextHandle, Error> {
+        let state = self.owned()?;
+        let opens = state.opens.acquire(self.os());
+        if *opens == 0 {
+            return Err(Error::not_open());
+        }
+        let free = state.slots.iter().enumerate().skip(1).find(|(_, slot)| !slot.is_taken());
+        let Some((number, slot)) = free else {
+            return Err(Error::library(
+                Status::OUT_OF_RESOURCES,
+                Operation::OpenDevice,
+                Object::Device(DeviceNode::Kfd),
+            ));
+        };
+        let context = Context::open_secondary(&self.platform, &self.descriptors, options)?;
+        Ok(ContextHandle::new(number, slot.publish(try_box(context)?)))
+    }
+
+    /// Closes a secondary context.
+    ///
+    /// # Errors
+    /// NOT_OPENED in another process than the opener's; INVALID_PARAMETER for the
+    /// primary context and for a handle that names no open one.
+    pub fn close_secondary(&self, handle: ContextHandle) -> Result<(), Error> {
+        let state = self.owned()?;
+        let _opens = state.opens.acquire(self.os());
+        let number = handle.slot();
+        let slot = state.slots.get(number).ok_or(Error::argument(1))?;
+        if number == 0 || !slot.is_taken() || !handle.names(number, slot.generation()) {
+            return Err(Error::argument(1));
+        }
+        self.retire(slot);
+        Ok(())
+    }
+
+    /// Closes the context in a slot. The caller holds the lock of opens.
+    fn retire(&self, slot: &Slot<Context<P>>) {
+        if let Some(context) = slot.retire(self.os(), |_| {}) {
+            for context in context {
+                context.close(&self.platform, &self.descriptors);
+            }
+        }
+    }
+
+    /// Enters the primary context for one call.
+    ///
+    /// # Errors
+    /// NOT_OPENED.
+    pub fn primary(&self) -> Result<Guard<'_, P>, Error> {
+        self.enter(ContextHandle::PRIMARY)
+    }
+
+    /// Enters a context for one call.
+    ///
+    /// # Errors
+    /// NOT_OPENED when nothing is open in this process; INVALID_PARAMETER for a
+    /// handle that names no open context.
+    pub fn enter(&self, handle: ContextHandle) -> Result<Guard<'_, P>, Error> {
+        let state = self.ready()?;
+        let number = handle.slot();
+        let refusal = if number == 0 { Error::not_open() } else { Error::argument(1) };
+        let slot = state.slots.get(number).ok_or(refusal)?;
+        let context = slot.enter(self.os()).ok_or(refusal)?;
+        let owner = state.owner.load(Ordering::Relaxed);
+        let guard = Guard { process: self, slot, context, owner };
+        if !handle.names(number, slot.generation()) {
+            return Err(refusal);
+        }
+        Ok(guard)
+    }
+
+    /// Remembers a failure of the calling thread, in the context if it has one.
+    pub fn record(&self, handle: Option<ContextHandle>, error: &Error) {
+        let thread = self.os().thread_id();
+        match handle.and_then(|handle| self.enter(handle).ok()) {
+            Some(guard) => guard.context.failures().record(thread, error),
+            // A vfork child, too, may write here: the table is made of atomics and
+            // keyed by thread.
+            None => self.state().failures.record(thread, error),
+        }
+    }
+
+    /// The calling thread's newest failure in the context, or outside any.
+    #[must_use]
+    pub fn newest_failure(&self, handle: Option<ContextHandle>) -> Option<Failure> {
+        let thread = self.os().thread_id();
+        match handle {
+            Some(handle) => self.enter(handle).ok()?.context.failures().newest(thread),
+            None => self.state().failures.newest(thread),
+        }
+    }
+}
+
+/// The right to use an open context for one call; it cannot close meanwhile.
+pub struct Guard<'a, P: Platform> {
+    process: &'a Process<P>,
+    slot: &'a Slot<Context<P>>,
+    context: &'a Context<P>,
+    /// The process that entered.
+    owner: u32,
+}
+
+impl<P: Platform> Drop for Guard<'_, P> {
+    fn drop(&mut self) {
+        // Not in a child that was forked meanwhile: the count is the parent's.
+        if self.process.is_ready()
+            && self.process.state().owner.load(Ordering::Relaxed) == self.owner
+        {
+            self.slot.leave(self.process.os());
+        }
+    }
+}
+
+impl<P: Platform> Guard<'_, P> {
+    fn channel(&self) -> Channel<'_, P> {
+        let state = self.process.state();
+        self.context.channel(
+            &self.process.platform,
+            &state.residue.files,
+            &self.process.descriptors,
+        )
+    }
+
+    /// The version of the driver's interface, as the open found it.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.context.version()
+    }
+
+    /// Reads the clocks of the GPU with this kernel id; 0 is a CPU node.
+    ///
+    /// # Errors
+    /// ERROR with the driver's errno.
+    pub fn clock_counters(&self, gpu_id: u32) -> Result<ClockCounters, Error> {
+        clock_counters(&self.channel(), gpu_id)
+    }
+}
