@@ -258,6 +258,20 @@ impl Driver for Linux {
         DeviceToken(device.number() as u32)
     }
 
+    fn close_inherited(&self, node: DeviceNode, token: DeviceToken) {
+        let device = self.adopt(token);
+        let mut path = DevicePath::new();
+        let same = write!(path, "{node}").is_ok()
+            && path.as_c_str().is_ok_and(|path| {
+                let named = file::device_number(None, path);
+                named.is_ok() && named == file::device_number(Some(device.borrow()), c"")
+            });
+        if !same {
+            // The number names something else by now, which is not ours to close.
+            let _ = device.into_number();
+        }
+    }
+
     fn adopt(&self, token: DeviceToken) -> OwnedFd {
         // SAFETY: the caller gives the descriptor up.
         unsafe { OwnedFd::from_number(token.0 as i32) }

@@ -11,11 +11,12 @@ use core::mem::MaybeUninit;
 
 use hsakmt_core::errno::Errno;
 use linux_raw_sys::general::{
-    __NR_close, __NR_getdents64, __NR_openat, __NR_read, AT_FDCWD, O_CLOEXEC,
+    __NR_close, __NR_getdents64, __NR_openat, __NR_read, __NR_statx, AT_EMPTY_PATH, AT_FDCWD,
+    O_CLOEXEC, S_IFCHR, S_IFMT, STATX_TYPE, statx,
 };
 
 use super::check;
-use crate::arch::{syscall1, syscall3, syscall4};
+use crate::arch::{syscall1, syscall3, syscall4, syscall5};
 use crate::fd::{BorrowedFd, OwnedFd};
 
 /// openat(2) from the working folder, close-on-exec, creating nothing.
@@ -55,4 +56,29 @@ pub(crate) fn getdents64(fd: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, E
     let (length, into) = (into.len(), into.as_mut_ptr().expose_provenance());
     // SAFETY: the kernel writes to `into` alone.
     check(unsafe { syscall3(__NR_getdents64, fd.number() as usize, into, length) })
+}
+
+/// The major and minor number of the character device at a path, or behind a
+/// descriptor when the path is empty (statx(2)).
+///
+/// # Errors
+/// ENODEV when it is something else.
+pub(crate) fn device_number(fd: Option<BorrowedFd<'_>>, path: &CStr) -> Result<(u32, u32), Errno> {
+    let mut answer = MaybeUninit::<statx>::zeroed();
+    let (folder, flags) = match fd {
+        Some(fd) => (fd.number() as isize as usize, AT_EMPTY_PATH),
+        None => (AT_FDCWD as isize as usize, 0),
+    };
+    let path = path.as_ptr().expose_provenance();
+    let into = answer.as_mut_ptr().expose_provenance();
+    // SAFETY: the kernel reads the path and writes one `statx`.
+    check(unsafe {
+        syscall5(__NR_statx, folder, path, flags as usize, STATX_TYPE as usize, into)
+    })?;
+    // SAFETY: zeroed before the call, and plain numbers throughout.
+    let answer = unsafe { answer.assume_init() };
+    if u32::from(answer.stx_mode) & S_IFMT != S_IFCHR {
+        return Err(Errno::ENODEV);
+    }
+    Ok((answer.stx_rdev_major, answer.stx_rdev_minor))
 }
