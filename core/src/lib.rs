@@ -13,4 +13,5 @@ pub mod lock;
 pub mod process;
 pub mod seam;
 pub mod set_once;
+pub mod topology;
 pub mod uapi;
