@@ -21,7 +21,7 @@ pub struct Failure {
     pub error: Error,
     /// The thread that it failed in, by the kernel's id.
     pub thread: u32,
-    /// Its number among all failures of the table, from 1.
+    /// Its number among all failures of the process, from 1.
     pub sequence: u64,
 }
 
@@ -72,7 +72,6 @@ impl Slot {
 #[derive(Debug)]
 pub struct Failures {
     slots: [Slot; Failures::SLOTS],
-    next: AtomicU64,
 }
 
 impl Default for Failures {
@@ -88,12 +87,12 @@ impl Failures {
     /// An empty table.
     #[must_use]
     pub const fn new() -> Failures {
-        Failures { slots: [const { Slot::new() }; Failures::SLOTS], next: AtomicU64::new(1) }
+        Failures { slots: [const { Slot::new() }; Failures::SLOTS] }
     }
 
-    /// Remembers a failure of the calling thread.
-    pub fn record(&self, thread: u32, error: &Error) {
-        let sequence = self.next.fetch_add(1, Ordering::Relaxed);
+    /// Remembers a failure of the calling thread. `sequence` grows from one
+    /// failure of the process to the next, over all its tables, and starts at 1.
+    pub fn record(&self, thread: u32, sequence: u64, error: &Error) {
         // A slot can be lost to another writer between choosing and claiming it;
         // one more round per slot is more than enough, and a failure that finds
         // no slot at all is forgotten rather than waited for.
@@ -138,15 +137,6 @@ impl Failures {
     #[must_use]
     pub fn newest(&self, thread: u32) -> Option<Failure> {
         self.slots.iter().filter_map(|slot| read(slot, thread)).max_by_key(|f| f.sequence)
-    }
-
-    /// Forgets everything; for a forked child, which has one thread.
-    pub fn clear(&self) {
-        for slot in &self.slots {
-            slot.thread.store(0, Ordering::Relaxed);
-            slot.sequence.store(0, Ordering::Relaxed);
-            slot.version.store(0, Ordering::Release);
-        }
     }
 }
 
@@ -198,19 +188,19 @@ mod tests {
     fn the_newest_of_a_thread_wins() {
         let failures = Failures::new();
         assert_eq!(failures.newest(7), None);
-        failures.record(7, &error(1));
-        failures.record(8, &error(2));
-        failures.record(7, &error(3));
+        failures.record(7, 1, &error(1));
+        failures.record(8, 2, &error(2));
+        failures.record(7, 3, &error(3));
         assert_eq!(failures.newest(7).unwrap().error, error(3));
         assert_eq!(failures.newest(8).unwrap().error, error(2));
-        assert!(failures.newest(7).unwrap().sequence > failures.newest(8).unwrap().sequence);
+        assert_eq!(failures.newest(7).unwrap().sequence, 3);
     }
 
     #[test]
     fn a_full_table_forgets_the_oldest_thread() {
         let failures = Failures::new();
         for thread in 1..=65 {
-            failures.record(thread, &error(thread));
+            failures.record(thread, u64::from(thread), &error(thread));
         }
         assert_eq!(failures.newest(1), None);
         for thread in 2..=65 {
@@ -221,9 +211,9 @@ mod tests {
     #[test]
     fn a_noisy_thread_displaces_nobody() {
         let failures = Failures::new();
-        failures.record(1, &error(1));
+        failures.record(1, 1, &error(1));
         for node in 0..1000 {
-            failures.record(2, &error(node));
+            failures.record(2, u64::from(node) + 2, &error(node));
         }
         assert_eq!(failures.newest(1).unwrap().error, error(1));
     }
@@ -231,27 +221,20 @@ mod tests {
     #[test]
     fn eight_threads_each_read_their_own() {
         let failures = Failures::new();
+        let sequence = AtomicU64::new(1);
         let start = Barrier::new(8);
         std::thread::scope(|scope| {
             for thread in 1..=8 {
-                let (failures, start) = (&failures, &start);
+                let (failures, sequence, start) = (&failures, &sequence, &start);
                 scope.spawn(move || {
                     start.wait();
                     for round in 0..2000 {
                         let mine = error(thread * 10_000 + round);
-                        failures.record(thread, &mine);
+                        failures.record(thread, sequence.fetch_add(1, Ordering::Relaxed), &mine);
                         assert_eq!(failures.newest(thread).unwrap().error, mine);
                     }
                 });
             }
         });
-    }
-
-    #[test]
-    fn nothing_is_left_after_clear() {
-        let failures = Failures::new();
-        failures.record(3, &error(3));
-        failures.clear();
-        assert_eq!(failures.newest(3), None);
     }
 }

@@ -170,6 +170,32 @@ impl Operation {
     }
 }
 
+/// A block's name in the kernel's header, or what the library does by itself.
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::Execute(request) => crate::uapi::request_name(*request),
+            Operation::CheckOpen => "check that the library is open",
+            Operation::CheckArgument => "check arguments",
+            Operation::CheckVersion => "check the driver's version",
+            Operation::OpenDevice => "open",
+            Operation::MapDevice => "map device memory",
+            Operation::MapMemory => "map memory",
+            Operation::UnmapMemory => "unmap memory",
+            Operation::ProtectMemory => "protect memory",
+            Operation::AdviseMemory => "advise about memory",
+            Operation::BindMemory => "bind memory",
+            Operation::ReadFile => "read",
+            Operation::ListFolder => "list",
+            Operation::ParseFile => "parse",
+            Operation::Allocate => "allocate",
+            Operation::Wait => "wait",
+            Operation::FollowTopology => "follow the topology",
+            Operation::LookUp => "look up",
+        })
+    }
+}
+
 /// The files of the topology tree, for naming one in an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SysfsFile {
@@ -387,13 +413,10 @@ impl Error {
     }
 }
 
-/// `OpenDevice /dev/kfd: EACCES (KERNEL_IO_CHANNEL_NOT_OPENED)`
+/// `open /dev/kfd: EACCES (KERNEL_IO_CHANNEL_NOT_OPENED)`
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.operation {
-            Operation::Execute(request) => f.write_str(crate::uapi::request_name(request))?,
-            other => write!(f, "{other:?}")?,
-        }
+        write!(f, "{}", self.operation)?;
         if self.object != Object::Nothing {
             write!(f, " {}", self.object)?;
         }

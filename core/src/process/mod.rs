@@ -43,7 +43,7 @@ mod slot;
 
 use core::cell::UnsafeCell;
 use core::num::NonZeroUsize;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) use descriptors::Descriptors;
 pub(crate) use files::{Device, Files, GPUS_MAX, Opened};
@@ -129,6 +129,8 @@ struct State<P: Platform> {
     residue: ProcessResidue<P>,
     /// Failures without a context.
     failures: Failures,
+    /// How many failures were remembered, here and in the contexts.
+    failed: AtomicU64,
 }
 
 impl<P: Platform> State<P> {
@@ -139,6 +141,7 @@ impl<P: Platform> State<P> {
             slots: [const { Slot::new() }; CONTEXTS_MAX],
             residue: ProcessResidue::new(),
             failures: Failures::new(),
+            failed: AtomicU64::new(0),
         }
     }
 }
@@ -363,11 +366,12 @@ impl<P: Platform> Process<P> {
     /// Remembers a failure of the calling thread, in the context if it has one.
     pub fn record(&self, handle: Option<ContextHandle>, error: &Error) {
         let thread = self.os().thread_id();
+        // A vfork child, too, may write here: atomics, keyed by thread.
+        let state = self.state();
+        let sequence = state.failed.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         match handle.and_then(|handle| self.enter(handle).ok()) {
-            Some(guard) => guard.context.failures().record(thread, error),
-            // A vfork child, too, may write here: the table is made of atomics and
-            // keyed by thread.
-            None => self.state().failures.record(thread, error),
+            Some(guard) => guard.context.failures().record(thread, sequence, error),
+            None => state.failures.record(thread, sequence, error),
         }
     }
 

@@ -5,6 +5,7 @@
 //! A C caller promises that its pointer names as many structures of its generation as it says. This
 //! module keeps its half of the bargain: it touches exactly those bytes, never forms a reference to
 //! them (they may be misaligned, and another thread may look at them), and treats NULL as an error.
+#![allow(unsafe_code)]
 
 use core::mem::size_of;
 use core::ptr;

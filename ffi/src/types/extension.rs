@@ -2,6 +2,7 @@
 //!
 //! They are the same in all generations and have natural alignment. Each structure begins with its
 //! size as the caller was compiled with it; a longer one of a later library never writes beyond it.
+#![allow(unsafe_code)]
 
 use core::ffi::{c_char, c_void};
 
@@ -12,6 +13,9 @@ use crate::generation::caller_memory::SizedByCaller;
 
 /// Bytes of [`HsaExtErrorDetail::ObjectName`], with the terminating zero.
 pub const HSA_EXT_OBJECT_NAME_SIZE: usize = 96;
+
+/// Bytes of [`HsaExtErrorDetail::OperationName`], with the terminating zero.
+pub const HSA_EXT_OPERATION_NAME_SIZE: usize = 48;
 
 /// A failed call, as precisely as the library knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros, Immutable, KnownLayout)]
@@ -27,10 +31,10 @@ pub struct HsaExtErrorDetail {
     pub Operation: u32,
     /// Address, handle or number of the object; 0 where there is none.
     pub Object: u64,
-    /// Name of the operation; lives as long as the process.
-    pub OperationName: *const c_char,
     /// What the reader can do about it; lives as long as the process, NULL where there is none.
     pub Advice: *const c_char,
+    /// Name of the operation; empty where there is none.
+    pub OperationName: [u8; HSA_EXT_OPERATION_NAME_SIZE],
     /// Path or name of the object, cut to fit; empty where there is none.
     pub ObjectName: [u8; HSA_EXT_OBJECT_NAME_SIZE],
     /// Number of this failure since the process started.
@@ -45,7 +49,8 @@ const _: () = assert!(
     size_of::<HsaExtErrorDetail>()
         == 4 * size_of::<u32>()
             + 2 * size_of::<u64>()
-            + 2 * size_of::<*const c_char>()
+            + size_of::<*const c_char>()
+            + HSA_EXT_OPERATION_NAME_SIZE
             + HSA_EXT_OBJECT_NAME_SIZE
 );
 

@@ -1,0 +1,104 @@
+//! The table of exported C functions.
+
+/// Puts the C functions over a [`Library`](crate::Library) in a static.
+///
+/// Each line of the table is a C function with its parameters and the method
+/// that does its work. `=> unsafe` marks methods that trust a pointer.
+#[macro_export]
+macro_rules! export {
+    ($library:path) => {
+        $crate::exported_functions! {
+            $library;
+            fn hsaKmtOpenKFD() => open;
+            fn hsaKmtCloseKFD() => close;
+            fn hsaKmtOpenKFDCtx(pCtx: *mut *mut $crate::types::HsaKFDContext) => open_context;
+            fn hsaKmtCloseKFDCtx() => close;
+            fn hsaKmtOpenSecondaryKFDCtx(pCtx: *mut *mut $crate::types::HsaKFDContext)
+                => open_secondary;
+            fn hsaKmtCloseSecondaryKFDCtx(ctx: *mut $crate::types::HsaKFDContext)
+                => close_secondary;
+            fn hsaKmtGetVersion(VersionInfo: *mut $crate::types::HsaVersionInfo) => version;
+            fn hsaKmtModelEnabled(enable: *mut bool) => model_enabled;
+            fn hsaKmtGetClockCounters(
+                NodeId: u32,
+                Counters: *mut $crate::types::HsaClockCounters,
+            ) => clock_counters;
+            fn hsaKmtGetClockCountersPrecise(
+                NodeId: u32,
+                Counters: *mut $crate::types::HsaClockCounters,
+            ) => clock_counters;
+            fn hsaKmtGetClockCountersCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                Counters: *mut $crate::types::HsaClockCounters,
+            ) => clock_counters_of;
+            fn hsaKmtExtGetLastError(Detail: *mut $crate::types::HsaExtErrorDetail) => last_error;
+            fn hsaKmtExtGetLastErrorCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Detail: *mut $crate::types::HsaExtErrorDetail,
+            ) => last_error_of;
+        }
+
+        /// `hsaKmtExtSetTraceSink`; not traced itself.
+        ///
+        /// # Safety
+        /// `Sink` may be called with `User` from any thread, for as long as the process lives.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn hsaKmtExtSetTraceSink(
+            Sink: $crate::types::HsaExtTraceSink,
+            User: *mut ::core::ffi::c_void,
+        ) -> $crate::types::HSAKMT_STATUS {
+            $library.set_trace_sink(Sink, User)
+        }
+    };
+}
+
+/// Defines exported functions; see [`export!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! exported_functions {
+    ($library:path; $(
+        fn $name:ident($($argument:ident: $type:ty),* $(,)?) => $method:ident;
+    )*) => {
+        /// The names of the exported functions, in the order of the table.
+        pub const EXPORTED_FUNCTIONS: &[&::core::ffi::CStr] = &[$(
+            $crate::c_name!($name),
+        )*];
+
+        $(
+            #[doc = concat!("`", stringify!($name), "`, see the C header.")]
+            ///
+            /// # Safety
+            /// Pointers are NULL or point to what the C header says.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($argument: $type),*)
+                -> $crate::types::HSAKMT_STATUS
+            {
+                $library.traced(
+                    $crate::c_name!($name),
+                    || [$($crate::library::Word::word($argument)),*],
+                    // SAFETY: the C caller's promise.
+                    #[allow(unused_unsafe, reason = "some methods trust no pointer")]
+                    || unsafe { $library.$method($($argument),*) },
+                )
+            }
+        )*
+    };
+}
+
+/// A function's name as a C string.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! c_name {
+    ($name:ident) => {
+        // SAFETY: one zero, at the end.
+        const {
+            match ::core::ffi::CStr::from_bytes_with_nul(
+                concat!(stringify!($name), "\0").as_bytes(),
+            ) {
+                Ok(name) => name,
+                Err(_) => c"",
+            }
+        }
+    };
+}

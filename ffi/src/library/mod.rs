@@ -1,0 +1,101 @@
+//! The state of the C library, and what its functions have in common.
+
+mod context;
+mod detail;
+mod trace;
+
+use core::marker::PhantomData;
+
+use hsakmt_core::error::{Error, Status};
+use hsakmt_core::process::{ContextHandle, Guard, Process};
+use hsakmt_core::seam::Platform;
+
+use crate::generation::Generation;
+use crate::types::{HSAKMT_STATUS, HsaKFDContext};
+pub use trace::Word;
+
+impl From<Status> for HSAKMT_STATUS {
+    fn from(status: Status) -> HSAKMT_STATUS {
+        HSAKMT_STATUS(status.0)
+    }
+}
+
+impl From<HSAKMT_STATUS> for Error {
+    /// A pointer that [`caller_memory`](crate::generation::caller_memory) refused.
+    fn from(status: HSAKMT_STATUS) -> Error {
+        Error::argument(0).with_status(Status(status.0))
+    }
+}
+
+/// What a final artefact has and this crate has not.
+pub trait Host: Sync {
+    /// The operating system and driver.
+    type Platform: Platform;
+    /// The generation of C structures that callers were compiled with.
+    type Generation: Generation;
+
+    /// The value of an environment variable, to be read once, at open.
+    fn variable(&self, name: &core::ffi::CStr) -> Option<&[u8]>;
+    /// Writes a line of log for a person, where HSAKMT_DEBUG_LEVEL asks for it.
+    fn write_log(&self, line: &[u8]);
+}
+
+/// The C library. A leaf crate has one in a static.
+pub struct Library<H: Host> {
+    host: H,
+    process: Process<H::Platform>,
+    trace: trace::Trace,
+    generation: PhantomData<fn() -> H::Generation>,
+}
+
+/// Which context a C function was called on.
+type Handle = Result<ContextHandle, Error>;
+
+/// The handle in a `HsaKFDContext *`.
+fn handle_of(context: *mut HsaKFDContext) -> Handle {
+    ContextHandle::from_raw(context.expose_provenance()).ok_or(Error::argument(1))
+}
+
+impl<H: Host> Library<H> {
+    /// The library in a process that has not called it yet.
+    pub const fn new(host: H, platform: H::Platform) -> Library<H> {
+        Library {
+            host,
+            process: Process::new(platform),
+            trace: trace::Trace::new(),
+            generation: PhantomData,
+        }
+    }
+
+    /// The status of a finished call; a failure is remembered for the thread.
+    fn finish(&self, handle: Option<ContextHandle>, result: Result<(), Error>) -> HSAKMT_STATUS {
+        match result {
+            Ok(()) => HSAKMT_STATUS::SUCCESS,
+            Err(error) => {
+                self.process.record(handle, &error);
+                error.status.into()
+            }
+        }
+    }
+
+    /// Runs a call that belongs to no open context.
+    fn without_context(&self, call: impl FnOnce() -> Result<(), Error>) -> HSAKMT_STATUS {
+        self.finish(None, call())
+    }
+
+    /// Runs a call inside a context.
+    fn inside(
+        &self,
+        handle: Handle,
+        call: impl FnOnce(&Guard<'_, H::Platform>) -> Result<(), Error>,
+    ) -> HSAKMT_STATUS {
+        match handle.and_then(|handle| self.process.enter(handle)) {
+            Ok(guard) => {
+                let result = call(&guard);
+                drop(guard);
+                self.finish(handle.ok(), result)
+            }
+            Err(error) => self.finish(None, Err(error)),
+        }
+    }
+}
