@@ -253,3 +253,381 @@ record! {
         pub gtt_size: u64,
     }
 }
+
+flags! {
+    /// Where a buffer may be.
+    pub struct GemDomain: u64 {
+        /// System memory that no GPU accesses.
+        const CPU = 1 << 0;
+        /// System memory that the GPU accesses.
+        const GTT = 1 << 1;
+        /// Video memory.
+        const VRAM = 1 << 2;
+        /// Global data share.
+        const GDS = 1 << 3;
+        /// Global wave sync.
+        const GWS = 1 << 4;
+        /// Ordered append.
+        const OA = 1 << 5;
+    }
+}
+
+flags! {
+    /// Properties of a buffer.
+    pub struct GemCreateFlags: u64 {
+        /// The CPU must reach it.
+        const CPU_ACCESS_REQUIRED = 1 << 0;
+        /// The CPU never will.
+        const NO_CPU_ACCESS = 1 << 1;
+        /// The CPU's accesses are write-combined.
+        const CPU_GTT_USWC = 1 << 2;
+        /// Zero at the start.
+        const VRAM_CLEARED = 1 << 3;
+        /// Video memory in one piece.
+        const VRAM_CONTIGUOUS = 1 << 5;
+        /// Belongs to this VM alone and is always resident.
+        const VM_ALWAYS_VALID = 1 << 6;
+        /// No implicit synchronisation.
+        const EXPLICIT_SYNC = 1 << 7;
+        /// A queue descriptor on gfx9.
+        const CP_MQD_GFX9 = 1 << 8;
+        /// Cleared when it is freed.
+        const VRAM_WIPE_ON_RELEASE = 1 << 9;
+        /// Encrypted.
+        const ENCRYPTED = 1 << 10;
+        /// The GPU may be stopped to move it.
+        const PREEMPTIBLE = 1 << 11;
+    }
+}
+
+block! {
+    /// Makes a buffer of the DRM driver. The answer is written over the question:
+    /// [`GemCreate::handle`].
+    ///
+    /// EINVAL: flags or domains. ENOMEM.
+    pub struct GemCreate: ReadWrite b'd' 0x40 "AMDGPU_GEM_CREATE", 32 bytes, EintrEagain {
+        /// Bytes, rounded up to a page.
+        pub bo_size: u64,
+        /// Alignment in bytes of its place in video memory.
+        pub alignment: u64,
+        /// Where it may be.
+        pub domains: GemDomain,
+        /// Properties.
+        pub domain_flags: GemCreateFlags,
+    }
+}
+
+impl GemCreate {
+    /// The driver's answer: the buffer. Handles start at 1.
+    #[must_use]
+    pub fn handle(&self) -> u32 {
+        let [handle, _]: [u32; 2] = zerocopy::transmute!(self.bo_size);
+        handle
+    }
+
+    /// Puts an answer in place of the question, as the driver does.
+    pub fn set_handle(&mut self, handle: u32) {
+        self.bo_size = zerocopy::transmute!([handle, 0]);
+    }
+}
+
+block! {
+    /// Asks for the offset by which the CPU maps a buffer. The answer is written
+    /// over the question: [`GemMmap::offset`].
+    ///
+    /// ENOENT: unknown handle. EPERM: no CPU access, or user memory.
+    pub struct GemMmap: ReadWrite b'd' 0x41 "AMDGPU_GEM_MMAP", 8 bytes, EintrEagain {
+        /// The buffer.
+        pub handle: u32,
+        /// Zero.
+        pub _pad: u32,
+    }
+}
+
+impl GemMmap {
+    /// The driver's answer: the offset for mmap of the render node.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        zerocopy::transmute!([self.handle, self._pad])
+    }
+
+    /// Puts an answer in place of the question, as the driver does.
+    pub fn set_offset(&mut self, offset: u64) {
+        [self.handle, self._pad] = zerocopy::transmute!(offset);
+    }
+}
+
+open_enum! {
+    /// What a [`GemMetadata`] does.
+    pub struct GemMetadataOp: u32 {
+        /// Stores.
+        const SET_METADATA = 1;
+        /// Asks.
+        const GET_METADATA = 2;
+    }
+}
+
+block! {
+    /// Stores or asks what a buffer's owner wants others to know.
+    ///
+    /// ENOENT: unknown handle. EINVAL: operation, size.
+    pub struct GemMetadata: ReadWrite b'd' 0x46 "AMDGPU_GEM_METADATA", 288 bytes, EintrEagain {
+        /// The buffer.
+        pub handle: u32,
+        /// Store or ask.
+        pub op: GemMetadataOp,
+        /// Zero.
+        pub flags: u64,
+        /// How it is tiled.
+        pub tiling_info: u64,
+        /// Bytes of `data` in use.
+        pub data_size_bytes: u32,
+        /// Any data.
+        pub data: [u32; 64],
+        /// Zero.
+        pub reserved: u32,
+    }
+}
+
+open_enum! {
+    /// What a GEM_OP does; each has its block.
+    pub struct GemOperation: u32 {
+        /// [`GemOpGetGemCreateInfo`].
+        const GET_GEM_CREATE_INFO = 0;
+        /// [`GemOpSetPlacement`].
+        const SET_PLACEMENT = 1;
+    }
+}
+
+record! {
+    /// How a buffer was made.
+    pub struct GemCreateIn: "drm_amdgpu_gem_create_in", 32 bytes {
+        /// Bytes.
+        pub bo_size: u64,
+        /// Alignment in bytes.
+        pub alignment: u64,
+        /// Where it may be.
+        pub domains: GemDomain,
+        /// Properties.
+        pub domain_flags: GemCreateFlags,
+    }
+}
+
+block! {
+    /// Asks how a buffer was made.
+    ///
+    /// ENOENT: unknown handle. EFAULT.
+    pub struct GemOpGetGemCreateInfo: ReadWrite b'd' 0x50 "AMDGPU_GEM_OP_GET_GEM_CREATE_INFO", 16 bytes, EintrEagain {
+        /// The buffer.
+        pub handle: u32,
+        /// Always [`GemOperation::GET_GEM_CREATE_INFO`].
+        pub op: GemOperation = GemOperation::GET_GEM_CREATE_INFO,
+        /// A [`GemCreateIn`].
+        pub value: u64 => Out,
+    }
+}
+
+block! {
+    /// Sets where a buffer should be.
+    ///
+    /// ENOENT: unknown handle. EINVAL: shared, pinned. EPERM: user memory.
+    pub struct GemOpSetPlacement: ReadWrite b'd' 0x50 "AMDGPU_GEM_OP_SET_PLACEMENT", 16 bytes, EintrEagain {
+        /// The buffer.
+        pub handle: u32,
+        /// Always [`GemOperation::SET_PLACEMENT`].
+        pub op: GemOperation = GemOperation::SET_PLACEMENT,
+        /// Where.
+        pub value: GemDomain,
+    }
+}
+
+open_enum! {
+    /// What a [`GemVa`] does.
+    pub struct VaOp: u32 {
+        /// Maps part of a buffer.
+        const MAP = 1;
+        /// Unmaps what was mapped at exactly this address.
+        const UNMAP = 2;
+        /// Unmaps whatever is in a range.
+        const CLEAR = 3;
+        /// Both at once: whatever was in the range gives way.
+        const REPLACE = 4;
+    }
+}
+
+flags! {
+    /// Rights and properties of a mapping. Bits 5 to 8 are a [`VmMtype`].
+    pub struct VmFlags: u32 {
+        /// Page tables are written with the next submission. Not with an out
+        /// point.
+        const DELAY_UPDATE = 1 << 0;
+        /// The GPU may read.
+        const PAGE_READABLE = 1 << 1;
+        /// The GPU may write.
+        const PAGE_WRITEABLE = 1 << 2;
+        /// The GPU may execute.
+        const PAGE_EXECUTABLE = 1 << 3;
+        /// No buffer: reads are zero, writes vanish.
+        const PAGE_PRT = 1 << 4;
+        /// Not in the last-level cache.
+        const PAGE_NOALLOC = 1 << 9;
+    }
+}
+
+open_enum! {
+    /// How the GPU caches a mapping, in place for [`VmFlags`].
+    pub struct VmMtype: u32 {
+        /// As the driver thinks best.
+        const DEFAULT = 0;
+        /// Not coherent.
+        const NC = 1 << 5;
+        /// Write-combined.
+        const WC = 2 << 5;
+        /// Coherent.
+        const CC = 3 << 5;
+        /// Not cached.
+        const UC = 4 << 5;
+        /// Read and write.
+        const RW = 5 << 5;
+    }
+}
+
+impl VmMtype {
+    /// The bits of [`VmFlags`] that it takes.
+    pub const MASK: u32 = 0xf << 5;
+}
+
+impl VmFlags {
+    /// The same flags with this caching.
+    #[must_use]
+    pub const fn with_mtype(self, mtype: VmMtype) -> VmFlags {
+        VmFlags(self.0 & !VmMtype::MASK | mtype.0 & VmMtype::MASK)
+    }
+
+    /// The caching in the flags.
+    #[must_use]
+    pub const fn mtype(self) -> VmMtype {
+        VmMtype(self.0 & VmMtype::MASK)
+    }
+}
+
+block! {
+    /// Maps and unmaps buffers of the DRM driver in the VM of the open file. On a
+    /// VM bound to a compute process since 1.15 of that driver.
+    ///
+    /// EINVAL: reserved or misaligned addresses, overlap, beyond the buffer,
+    /// flags, operation. ENOENT: unknown handle, nothing mapped exactly there.
+    pub struct GemVa: Write b'd' 0x48 "AMDGPU_GEM_VA", 40 bytes, EintrEagain {
+        /// The buffer.
+        pub handle: u32,
+        /// Zero.
+        pub _pad: u32,
+        /// What to do.
+        pub operation: VaOp,
+        /// Rights.
+        pub flags: VmFlags,
+        /// GPU address.
+        pub va_address: u64,
+        /// Bytes from the start of the buffer.
+        pub offset_in_bo: u64,
+        /// Bytes.
+        pub map_size: u64,
+    }
+}
+
+block! {
+    /// [`GemVa`] that waits for sync objects and signals a point (7.2). A driver
+    /// without these fields ignores them and says nothing.
+    ///
+    /// Further, EINVAL: DELAY_UPDATE with an out point. ENOENT: unknown sync object.
+    pub struct GemVaTimeline: Write b'd' 0x48 "AMDGPU_GEM_VA", 64 bytes, EintrEagain {
+        /// The buffer.
+        pub handle: u32,
+        /// Zero.
+        pub _pad: u32,
+        /// What to do.
+        pub operation: VaOp,
+        /// Rights.
+        pub flags: VmFlags,
+        /// GPU address.
+        pub va_address: u64,
+        /// Bytes from the start of the buffer.
+        pub offset_in_bo: u64,
+        /// Bytes.
+        pub map_size: u64,
+        /// The point to signal when the page tables are written; 0 makes the
+        /// object a binary one.
+        pub vm_timeline_point: u64,
+        /// The sync object to signal, or 0.
+        pub vm_timeline_syncobj_out: u32,
+        /// Elements in the array.
+        pub num_syncobj_handles: u32,
+        /// An array of `u32` sync objects to wait for first.
+        pub input_fence_syncobj_handles: u64 => In,
+    }
+}
+
+open_enum! {
+    /// What a [`Vm`] does.
+    pub struct VmOp: u32 {
+        /// Reserves a hardware VM for this file.
+        const RESERVE_VMID = 1;
+        /// Gives it back.
+        const UNRESERVE_VMID = 2;
+    }
+}
+
+block! {
+    /// Settings of the VM of the open file. The answer, flags without a meaning
+    /// yet, is written over the question.
+    ///
+    /// EINVAL: operation.
+    pub struct Vm: ReadWrite b'd' 0x53 "AMDGPU_VM", 8 bytes, EintrEagain {
+        /// What to do.
+        pub op: VmOp,
+        /// Zero.
+        pub flags: u32,
+    }
+}
+
+block! {
+    /// SVM attributes by way of the render node. Proposed, in no released kernel;
+    /// EINVAL or ENOTTY elsewhere.
+    pub struct GemSvm: ReadWrite b'd' 0x5b "AMDGPU_GEM_SVM", 32 bytes, EintrEagain {
+        /// Address; a multiple of the page size.
+        pub start_addr: u64,
+        /// Bytes; a multiple of the page size.
+        pub size: u64,
+        /// Set or ask.
+        pub operation: u32,
+        /// Attributes in the array.
+        pub nattr: u32,
+        /// The attributes.
+        pub attrs_ptr: u64 => InOut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_over_the_questions() {
+        let mut create =
+            GemCreate { bo_size: 4096, domains: GemDomain::VRAM, ..Default::default() };
+        create.set_handle(7);
+        assert_eq!((create.handle(), create.domains), (7, GemDomain::VRAM));
+
+        let mut mmap = GemMmap { handle: 7, ..Default::default() };
+        mmap.set_offset(0x1_2345_6000);
+        assert_eq!(mmap.offset(), 0x1_2345_6000);
+    }
+
+    #[test]
+    fn mtype_and_flags_do_not_mix() {
+        let flags = (VmFlags::PAGE_READABLE | VmFlags::PAGE_NOALLOC).with_mtype(VmMtype::RW);
+        assert_eq!(flags.bits(), 0x2 | 0x200 | 0xa0);
+        assert_eq!(flags.mtype(), VmMtype::RW);
+        assert_eq!(flags.with_mtype(VmMtype(!0)).bits(), 0x2 | 0x200 | 0x1e0);
+    }
+}

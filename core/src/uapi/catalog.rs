@@ -1,7 +1,7 @@
 //! Every block and record, without their types: for traces, for decoding, and
 //! for the test that holds them against the kernel's headers.
 
-use super::{BlockInfo, RecordInfo, Request, amdgpu, kfd};
+use super::{BlockInfo, RecordInfo, Request, amdgpu, drm, kfd, udmabuf};
 
 /// Makes a table of descriptions from a list of types.
 macro_rules! describe {
@@ -16,23 +16,113 @@ pub const ALL: &[BlockInfo] = describe![BlockInfo:
     kfd::SetMemoryPolicy,
     kfd::GetClockCounters,
     kfd::GetProcessApertures,
-    kfd::SetTrapHandler,
     kfd::GetProcessAperturesNew,
     kfd::AcquireVm,
-    kfd::SetXnackMode,
-    kfd::RuntimeEnable,
+    kfd::SetTrapHandler,
     kfd::CreateProcess,
+    kfd::RuntimeEnable,
+    kfd::SetXnackMode,
+    kfd::CreateQueue,
+    kfd::DestroyQueue,
+    kfd::UpdateQueue,
+    kfd::SetCuMask,
+    kfd::GetQueueWaveState,
+    kfd::AllocQueueGws,
+    kfd::CreateEvent,
+    kfd::DestroyEvent,
+    kfd::SetEvent,
+    kfd::ResetEvent,
+    kfd::WaitEvents,
+    kfd::SmiEvents,
+    kfd::AllocMemoryOfGpu,
+    kfd::FreeMemoryOfGpu,
+    kfd::MapMemoryToGpu,
+    kfd::UnmapMemoryFromGpu,
+    kfd::AvailableMemory,
+    kfd::SetScratchBackingVa,
+    kfd::GetTileConfig,
+    kfd::GetDmabufInfo,
+    kfd::ImportDmabuf,
+    kfd::ExportDmabuf,
+    kfd::Svm,
+    kfd::DbgTrapEnable,
+    kfd::DbgTrapDisable,
+    kfd::DbgTrapSendRuntimeEvent,
+    kfd::DbgTrapSetExceptionsEnabled,
+    kfd::DbgTrapSetWaveLaunchOverride,
+    kfd::DbgTrapSetWaveLaunchMode,
+    kfd::DbgTrapSuspendQueues,
+    kfd::DbgTrapResumeQueues,
+    kfd::DbgTrapSetNodeAddressWatch,
+    kfd::DbgTrapClearNodeAddressWatch,
+    kfd::DbgTrapSetFlags,
+    kfd::DbgTrapQueryDebugEvent,
+    kfd::DbgTrapQueryExceptionInfo,
+    kfd::DbgTrapGetQueueSnapshot,
+    kfd::DbgTrapGetDeviceSnapshot,
+    kfd::DbgRegister,
+    kfd::DbgUnregister,
+    kfd::DbgAddressWatch,
+    kfd::DbgWaveControl,
+    kfd::CriuOp,
+    kfd::IpcImportHandle,
+    kfd::IpcExportHandle,
+    kfd::CrossMemoryCopy,
+    kfd::ProfilerPmc,
+    kfd::ProfilerVersion,
+    kfd::ProfilerPtlControl,
+    kfd::DkmsProfilerPmc,
+    kfd::DkmsProfilerPcSample,
+    kfd::DkmsProfilerVersion,
+    kfd::RlcSpm,
+    kfd::PcSample,
+    kfd::AisOp,
+    drm::Version,
+    drm::GetCap,
+    drm::GemClose,
+    drm::PrimeHandleToFd,
+    drm::PrimeFdToHandle,
+    drm::SyncobjCreate,
+    drm::SyncobjDestroy,
+    drm::SyncobjTimelineWait,
     amdgpu::Info,
     amdgpu::InfoReadMmrReg,
+    amdgpu::GemCreate,
+    amdgpu::GemMmap,
+    amdgpu::GemMetadata,
+    amdgpu::GemOpGetGemCreateInfo,
+    amdgpu::GemOpSetPlacement,
+    amdgpu::GemVa,
+    amdgpu::GemVaTimeline,
+    amdgpu::Vm,
+    amdgpu::GemSvm,
+    udmabuf::UdmabufCreate,
 ];
 
 /// Every record.
 pub const RECORDS: &[RecordInfo] = describe![RecordInfo:
     kfd::ProcessDeviceApertures,
+    kfd::ContextSaveAreaHeader,
+    kfd::MemoryExceptionFailure,
+    kfd::MemoryExceptionData,
+    kfd::HwExceptionData,
+    kfd::SignalEventData,
+    kfd::EventData,
+    kfd::SvmAttribute,
+    kfd::RuntimeInfo,
+    kfd::QueueSnapshotEntry,
+    kfd::DbgDeviceInfoEntry,
+    kfd::CriuDeviceBucket,
+    kfd::CriuBoBucket,
+    kfd::MemoryRange,
+    kfd::SpmBufferHeader,
+    kfd::PcSampleInfo,
+    kfd::AisAnswer,
     amdgpu::InfoDevice,
     amdgpu::HeapInfo,
     amdgpu::MemoryInfo,
     amdgpu::InfoVramGtt,
+    amdgpu::GemCreateIn,
 ];
 
 /// The blocks of a request. Direction and size do not count, as in the drivers'
@@ -71,6 +161,10 @@ mod tests {
         // The direction and the size are the caller's business.
         assert_eq!(request_name(Request::new(Direction::None, b'K', 0x01, 0)), "GET_VERSION");
         assert_eq!(request_name(Request(0x4020_6445)), "AMDGPU_INFO");
+        assert_eq!(request_name(Request(0xc020_4b26)), "DBG_TRAP");
+        assert_eq!(request_name(Request(0xc010_4b28)), "PROFILER");
+        assert_eq!(request_name(Request(0xc028_4b86)), "PROFILER");
+        assert_eq!(request_name(Request(0xc010_6450)), "AMDGPU_GEM_OP");
         assert_eq!(request_name(Request(0x4008_5a01)), "unknown request");
     }
 

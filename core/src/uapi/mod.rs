@@ -15,7 +15,10 @@ mod request;
 mod scalar;
 
 pub mod amdgpu;
+pub mod drm;
+pub mod gate;
 pub mod kfd;
+pub mod udmabuf;
 
 pub use block::{ArraySlot, Block, BlockInfo, Field, FieldValue, Record, RecordInfo, Restart};
 pub use catalog::{ALL, RECORDS, blocks, request_name};

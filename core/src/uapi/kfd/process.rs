@@ -11,7 +11,7 @@ block! {
     pub struct GetVersion: Read b'K' 0x01 "GET_VERSION", 8 bytes, Eintr {
         /// Answer: 1 on every driver so far.
         pub major_version: u32,
-        /// Answer: what each minor added is in `gate`.
+        /// Answer: what each minor added is in [`crate::uapi::gate`].
         pub minor_version: u32,
     }
 }
