@@ -2,13 +2,18 @@
 
 mod channel;
 mod clocks;
+mod machine;
 mod options;
+mod render;
 
 pub use channel::Version;
 pub use clocks::ClockCounters;
+pub use machine::Machine;
 pub use options::{GpuSelection, Options};
 
 pub(crate) use channel::{Channel, refused};
+use machine::MachineCell;
+
 pub(crate) use clocks::clock_counters;
 
 use crate::errno::Errno;
@@ -29,10 +34,10 @@ pub(crate) enum Kind<P: Platform> {
 /// The aggregate root of all state between an open and a close.
 pub(crate) struct Context<P: Platform> {
     kind: Kind<P>,
-    #[expect(dead_code, reason = "read by the topology")]
     options: Options,
     version: Version,
     failures: Failures,
+    machine: MachineCell,
 }
 
 impl<P: Platform> Context<P> {
@@ -62,7 +67,13 @@ impl<P: Platform> Context<P> {
                 version
             }
         };
-        Ok(Context { kind: Kind::Primary, options, version, failures: Failures::new() })
+        Ok(Context {
+            kind: Kind::Primary,
+            options,
+            version,
+            failures: Failures::new(),
+            machine: MachineCell::default(),
+        })
     }
 
     /// Opens a secondary context: a kernel process object of its own.
@@ -84,7 +95,13 @@ impl<P: Platform> Context<P> {
         })?;
         let files = Files::new();
         files.keep_kfd(opened);
-        Ok(Context { kind: Kind::Secondary(files), options, version, failures: Failures::new() })
+        Ok(Context {
+            kind: Kind::Secondary(files),
+            options,
+            version,
+            failures: Failures::new(),
+            machine: MachineCell::default(),
+        })
     }
 
     /// Where the context's calls go.
@@ -103,6 +120,14 @@ impl<P: Platform> Context<P> {
 
     pub(crate) fn version(&self) -> Version {
         self.version
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn machine(&self) -> &MachineCell {
+        &self.machine
     }
 
     pub(crate) fn failures(&self) -> &Failures {

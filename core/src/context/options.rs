@@ -2,6 +2,9 @@
 
 use alloc::vec::Vec;
 
+use crate::error::Error;
+use crate::topology::{MajorChange, Settings};
+
 /// Which GPUs a context uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GpuSelection {
@@ -25,8 +28,54 @@ impl GpuSelection {
 }
 
 /// How a context is to behave.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Which GPUs the context uses.
     pub gpus: GpuSelection,
+    /// The gfx version that programs are to take every GPU for, "M.m.s".
+    pub gfx_override: Option<Vec<u8>>,
+    /// The same for single nodes, by public id; such an entry comes first.
+    pub node_gfx_overrides: Vec<(u32, Vec<u8>)>,
+    /// What becomes of an override that changes the major version.
+    pub major_change: MajorChange,
+    /// Whether the SVM calls may be used.
+    pub svm_api: bool,
+    /// Whether GPUs get their product names from the built-in table.
+    pub marketing_names: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            gpus: GpuSelection::All,
+            gfx_override: None,
+            node_gfx_overrides: Vec::new(),
+            major_change: MajorChange::Refuse,
+            svm_api: true,
+            marketing_names: true,
+        }
+    }
+}
+
+impl Options {
+    /// The overrides of single nodes, borrowed.
+    pub(super) fn node_overrides(&self) -> Result<Vec<(u32, &[u8])>, Error> {
+        let mut borrowed = Vec::new();
+        borrowed.try_reserve_exact(self.node_gfx_overrides.len())?;
+        borrowed
+            .extend(self.node_gfx_overrides.iter().map(|(node, text)| (*node, text.as_slice())));
+        Ok(borrowed)
+    }
+
+    /// How the topology is read.
+    pub(super) fn settings<'a>(&'a self, node_overrides: &'a [(u32, &'a [u8])]) -> Settings<'a> {
+        Settings {
+            gfx_override: self.gfx_override.as_deref(),
+            node_gfx_overrides: node_overrides,
+            major_change: self.major_change,
+            svm_api: self.svm_api,
+            marketing_names: self.marketing_names,
+            ..Settings::KERNEL
+        }
+    }
 }

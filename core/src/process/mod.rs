@@ -50,7 +50,7 @@ pub(crate) use files::{Device, Files, GPUS_MAX, Opened};
 use residue::ProcessResidue;
 use slot::Slot;
 
-use crate::context::{Channel, ClockCounters, Context, Options, Version, clock_counters};
+use crate::context::{Channel, ClockCounters, Context, Machine, Options, Version, clock_counters};
 use crate::error::{Error, Failure, Failures, Object, Operation, Status};
 use crate::fallible::try_box;
 use crate::lock::Lock;
@@ -422,11 +422,44 @@ impl<P: Platform> Guard<'_, P> {
         self.context.version()
     }
 
-    /// Reads the clocks of the GPU with this kernel id; 0 is a CPU node.
+    /// Reads the topology and binds the address space of every GPU that the
+    /// context uses; does nothing while what it knows is unchanged.
+    ///
+    /// Five system calls at most when nothing has changed.
     ///
     /// # Errors
-    /// ERROR with the driver's errno.
-    pub fn clock_counters(&self, gpu_id: u32) -> Result<ClockCounters, Error> {
+    /// ERROR or NO_MEMORY with the reason; NOT_OPENED in a vfork child. What was
+    /// known before stays known.
+    pub fn acquire_machine(&self) -> Result<(), Error> {
+        self.process.owned()?;
+        self.context.machine().acquire(self.channel(), self.context.options())
+    }
+
+    /// Forgets the topology. Render nodes stay open, their GPUs bound.
+    ///
+    /// # Errors
+    /// NOT_OPENED in a vfork child.
+    pub fn release_machine(&self) -> Result<(), Error> {
+        self.process.owned()?;
+        self.context.machine().release(self.channel());
+        Ok(())
+    }
+
+    /// Looks at the machine, without a system call. `look` runs under a lock: it
+    /// copies what it needs and calls nothing of the library.
+    ///
+    /// # Errors
+    /// INVALID_NODE_UNIT when none was acquired; what `look` answers.
+    pub fn machine<R>(&self, look: impl FnOnce(&Machine) -> Result<R, Error>) -> Result<R, Error> {
+        self.context.machine().look(self.channel(), look)
+    }
+
+    /// Reads the clocks of a node, the GPU's clock 0 for a CPU node.
+    ///
+    /// # Errors
+    /// INVALID_NODE_UNIT; ERROR with the driver's errno.
+    pub fn clock_counters(&self, node: u32) -> Result<ClockCounters, Error> {
+        let gpu_id = self.machine(|machine| Ok(machine.node(node)?.gpu_id))?;
         clock_counters(&self.channel(), gpu_id)
     }
 }

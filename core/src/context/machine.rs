@@ -1,0 +1,115 @@
+//! The machine as a context sees it: the topology snapshot and the apertures of
+//! its GPUs, between an acquire and a release.
+
+use alloc::vec::Vec;
+
+use super::render::{RenderNodes, apertures};
+use super::{Channel, Options};
+use crate::error::{Error, Object, Operation, Status};
+use crate::lock::Lock;
+use crate::seam::Platform;
+use crate::topology::{Node, Snapshot, read_generation, read_snapshot};
+use crate::uapi::kfd::ProcessDeviceApertures;
+
+/// What an acquire found. Never changes; a new acquire may replace it.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    snapshot: Snapshot,
+    apertures: Vec<ProcessDeviceApertures>,
+}
+
+impl Machine {
+    /// The topology.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The apertures of the GPU with this kernel id.
+    #[must_use]
+    pub fn apertures(&self, gpu_id: u32) -> Option<&ProcessDeviceApertures> {
+        self.apertures.iter().find(|aperture| aperture.gpu_id == gpu_id)
+    }
+
+    /// The node with this public id.
+    ///
+    /// # Errors
+    /// INVALID_NODE_UNIT.
+    pub fn node(&self, node_id: u32) -> Result<&Node, Error> {
+        self.snapshot.node(node_id).ok_or(no_such_node(node_id))
+    }
+}
+
+fn no_such_node(node_id: u32) -> Error {
+    Error::library(Status::INVALID_NODE_UNIT, Operation::LookUp, Object::Node(node_id))
+}
+
+/// Where a context keeps its machine.
+///
+/// Lock order: `acquiring`, then `machine`. The first is held while the tree is
+/// read and devices are opened, so that two acquires do not do that twice; the
+/// second only to swap or to look, so queries never wait for a reader of files.
+#[derive(Debug, Default)]
+pub(crate) struct MachineCell {
+    acquiring: Lock<()>,
+    machine: Lock<Option<Machine>>,
+}
+
+impl MachineCell {
+    /// Reads the machine, unless it is known and unchanged.
+    ///
+    /// # Errors
+    /// What the topology, the render nodes or ACQUIRE_VM refused. What was known
+    /// before stays known.
+    pub(crate) fn acquire<P: Platform>(
+        &self,
+        channel: Channel<'_, P>,
+        options: &Options,
+    ) -> Result<(), Error> {
+        let os = channel.os();
+        let _acquiring = self.acquiring.acquire(os);
+        let overrides = options.node_overrides()?;
+        let settings = options.settings(&overrides);
+        let known = self
+            .machine
+            .acquire(os)
+            .as_ref()
+            .map(|machine| (machine.snapshot.settled(), machine.snapshot.generation()));
+        if let Some((true, generation)) = known {
+            if read_generation(os, &settings)? == generation {
+                return Ok(());
+            }
+        }
+        let apertures = apertures(&channel)?;
+        let mut renders = RenderNodes::new(channel, &options.gpus, &apertures);
+        let snapshot = read_snapshot(os, &settings, &mut renders)?;
+        renders.bind(|gpu| snapshot.by_gpu_id(gpu.gpu_id).is_some())?;
+        let replaced = self.machine.acquire(os).replace(Machine { snapshot, apertures });
+        drop(replaced);
+        Ok(())
+    }
+
+    /// Forgets the machine.
+    pub(crate) fn release<P: Platform>(&self, channel: Channel<'_, P>) {
+        let _acquiring = self.acquiring.acquire(channel.os());
+        let released = self.machine.acquire(channel.os()).take();
+        drop(released);
+    }
+
+    /// Looks at the machine.
+    ///
+    /// # Errors
+    /// INVALID_NODE_UNIT when there is none; the reference's answer, too.
+    pub(crate) fn look<P: Platform, R>(
+        &self,
+        channel: Channel<'_, P>,
+        look: impl FnOnce(&Machine) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        match &*self.machine.acquire(channel.os()) {
+            Some(machine) => look(machine),
+            None => {
+                Err(Error::library(Status::INVALID_NODE_UNIT, Operation::LookUp, Object::Nothing))
+            }
+        }
+    }
+}
