@@ -11,6 +11,7 @@ use hsakmt_core::context::Options;
 use hsakmt_core::error::{Error, Status};
 use hsakmt_core::process::{ContextHandle, Opening};
 
+use super::environment;
 use super::{Handle, Host, Library, handle_of};
 use crate::generation::caller_memory;
 use crate::types::{HSAKMT_STATUS, HsaClockCounters, HsaKFDContext, HsaVersionInfo};
@@ -22,7 +23,14 @@ fn pointer_to(handle: ContextHandle) -> *mut HsaKFDContext {
 
 impl<H: Host> Library<H> {
     fn options(&self) -> Result<Options, Error> {
-        Ok(Options::default())
+        let mut options = Options::default();
+        let mut result = Ok(());
+        self.host.variables(&mut |variable| {
+            if result.is_ok() {
+                result = environment::apply(&mut options, variable);
+            }
+        });
+        result.map(|()| options)
     }
 
     /// `hsaKmtOpenKFD`

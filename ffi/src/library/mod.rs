@@ -2,6 +2,7 @@
 
 mod context;
 mod detail;
+mod environment;
 mod trace;
 
 use core::marker::PhantomData;
@@ -34,8 +35,8 @@ pub trait Host: Sync {
     /// The generation of C structures that callers were compiled with.
     type Generation: Generation;
 
-    /// The value of an environment variable, to be read once, at open.
-    fn variable(&self, name: &core::ffi::CStr) -> Option<&[u8]>;
+    /// Shows each `NAME=value` of the environment; called once, at open.
+    fn variables(&self, visit: &mut dyn FnMut(&[u8]));
     /// Writes a line of log for a person, where HSAKMT_DEBUG_LEVEL asks for it.
     fn write_log(&self, line: &[u8]);
 }

@@ -1,0 +1,94 @@
+//! Environment variables, turned into options. Read once, at open.
+//!
+//! | variable | option |
+//! |---|---|
+//! | `HSA_OVERRIDE_GFX_VERSION` | the gfx version of every GPU, "M.m.s" |
+//! | `HSA_OVERRIDE_GFX_VERSION_<node>` | the same for one node |
+//! | `HSA_USE_SVM` | "0": no SVM calls |
+//! | `HSAKMT_DEBUG_LEVEL` | 3, 4, 6, 7: errors, warnings, information, debugging on stderr |
+
+use alloc::vec::Vec;
+
+use hsakmt_core::context::Options;
+use hsakmt_core::error::Error;
+use hsakmt_core::fallible::try_push;
+
+const GFX_OVERRIDE: &[u8] = b"HSA_OVERRIDE_GFX_VERSION";
+
+/// Takes what one `NAME=value` says.
+pub(super) fn apply(options: &mut Options, variable: &[u8]) -> Result<(), Error> {
+    let Some(at) = variable.iter().position(|&byte| byte == b'=') else { return Ok(()) };
+    let (name, value) = variable.split_at(at);
+    let value = value.get(1..).unwrap_or_default();
+    match name {
+        b"HSA_USE_SVM" => options.svm_api = value != b"0",
+        GFX_OVERRIDE => options.gfx_override = Some(copy(value)?),
+        _ => {
+            let node = name.strip_prefix(GFX_OVERRIDE).and_then(|rest| rest.strip_prefix(b"_"));
+            if let Some(node) = node.and_then(number) {
+                try_push(&mut options.node_gfx_overrides, (node, copy(value)?))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn copy(value: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(value.len())?;
+    copy.extend_from_slice(value);
+    Ok(copy)
+}
+
+/// A decimal number without sign or blanks.
+fn number(text: &[u8]) -> Option<u32> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u32, |number, &digit| {
+        let digit = digit.checked_sub(b'0').filter(|&digit| digit < 10)?;
+        number.checked_mul(10)?.checked_add(u32::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(variables: &[&[u8]]) -> Options {
+        let mut options = Options::default();
+        for variable in variables {
+            apply(&mut options, variable).unwrap();
+        }
+        options
+    }
+
+    #[test]
+    fn known_variables_are_taken() {
+        let options = options(&[
+            b"PATH=/bin",
+            b"HSA_OVERRIDE_GFX_VERSION=10.3.0",
+            b"HSA_OVERRIDE_GFX_VERSION_12=9.0.6",
+            b"HSA_USE_SVM=0",
+        ]);
+        assert_eq!(options.gfx_override.as_deref(), Some(&b"10.3.0"[..]));
+        assert_eq!(options.node_gfx_overrides.len(), 1);
+        assert_eq!(options.node_gfx_overrides[0], (12, b"9.0.6".to_vec()));
+        assert!(!options.svm_api);
+    }
+
+    #[test]
+    fn what_is_not_a_variable_of_ours_is_left_alone() {
+        let options = options(&[
+            b"",
+            b"=",
+            b"HSA_USE_SVM",
+            b"HSA_OVERRIDE_GFX_VERSION_=1",
+            b"HSA_OVERRIDE_GFX_VERSION_x=1",
+            b"HSA_OVERRIDE_GFX_VERSION_4294967296=1",
+            b"XHSA_USE_SVM=0",
+        ]);
+        assert!(options.svm_api && options.node_gfx_overrides.is_empty());
+        assert_eq!(options.gfx_override, None);
+    }
+}
