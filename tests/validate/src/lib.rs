@@ -1,1 +1,5 @@
 #![no_std]
+
+extern crate alloc;
+
+pub mod init;
