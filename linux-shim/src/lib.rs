@@ -5,7 +5,7 @@
 //!
 //! The layers, from the bottom:
 //!
-//! - `arch`: how this CPU enters the kernel, and its barriers. One file per ISA.
+//! - [`arch`]: how this CPU enters the kernel, and its barriers. One file per ISA.
 //! - `syscall`: one function per system call, by topic. Arguments in their own
 //!   types go in, a `Result` comes out; no decisions.
 //! - [`fd`], [`page_size`], [`fork`], [`host`], [`environment`]: what a C
@@ -18,9 +18,9 @@
 
 extern crate alloc;
 
-mod arch;
 mod syscall;
 
+pub mod arch;
 pub mod environment;
 pub mod fd;
 pub mod fork;

@@ -27,7 +27,7 @@ macro_rules! syscall {
         /// # Safety
         /// The call must keep what Rust assumes of memory and descriptors.
         #[inline]
-        pub(crate) unsafe fn $name(number: u32) -> usize {
+        pub unsafe fn $name(number: u32) -> usize {
             let answer: usize;
             // SAFETY: see the head of the file.
             unsafe {
@@ -47,7 +47,7 @@ macro_rules! syscall {
         /// # Safety
         /// The call must keep what Rust assumes of memory and descriptors.
         #[inline]
-        pub(crate) unsafe fn $name(
+        pub unsafe fn $name(
             number: u32,
             $first: usize,
             $($argument: usize),*
@@ -79,7 +79,7 @@ syscall!(syscall6(a, b in "x1", c in "x2", d in "x3", e in "x4", f in "x5"), "x0
 /// Orders earlier writes to any memory before later writes to device memory.
 /// The outer shareable domain holds the devices.
 #[inline]
-pub(crate) fn wmb() {
+pub fn wmb() {
     // SAFETY: a barrier changes no state; without `nomem` it also holds the
     // compiler's accesses in place.
     unsafe { asm!("dmb oshst", options(nostack, preserves_flags)) }
@@ -87,7 +87,7 @@ pub(crate) fn wmb() {
 
 /// Orders earlier reads of device memory before later reads of any memory.
 #[inline]
-pub(crate) fn rmb() {
+pub fn rmb() {
     // SAFETY: as in `wmb`.
     unsafe { asm!("dmb oshld", options(nostack, preserves_flags)) }
 }
@@ -95,7 +95,7 @@ pub(crate) fn rmb() {
 /// Waits until earlier writes have left the CPU's buffers: a `dsb` completes
 /// them, where a `dmb` only orders them.
 #[inline]
-pub(crate) fn flush_wc() {
+pub fn flush_wc() {
     // SAFETY: as in `wmb`.
     unsafe { asm!("dsb st", options(nostack, preserves_flags)) }
 }

@@ -1,9 +1,8 @@
 //! How the CPU enters the kernel, and how it orders accesses to devices.
 //!
 //! Each ISA's file exports the same names: `syscall0` … `syscall6`, which
-//! return the kernel's raw answer, and `wmb`, `rmb`, `flush_wc`.
-// The set is complete whether or not each is called.
-#![allow(dead_code)]
+//! return the kernel's raw answer, and `wmb`, `rmb`, `flush_wc`. Public for
+//! programs that need a system call which the library has no use for.
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
 compile_error!("this crate is for 64-bit little-endian Linux");
@@ -13,4 +12,4 @@ compile_error!("this crate is for 64-bit little-endian Linux");
 #[cfg_attr(target_arch = "riscv64", path = "riscv64.rs")]
 mod isa;
 
-pub(crate) use isa::*;
+pub use isa::*;

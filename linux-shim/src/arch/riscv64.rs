@@ -42,7 +42,7 @@ macro_rules! ecall {
 /// # Safety
 /// The call must keep what Rust assumes of memory and descriptors.
 #[inline]
-pub(crate) unsafe fn syscall0(number: u32) -> usize {
+pub unsafe fn syscall0(number: u32) -> usize {
     let answer: usize;
     // SAFETY: see the head of the file.
     unsafe { ecall!(number, answer, lateout("a0") answer,) }
@@ -56,7 +56,7 @@ macro_rules! syscall {
         /// # Safety
         /// The call must keep what Rust assumes of memory and descriptors.
         #[inline]
-        pub(crate) unsafe fn $name(
+        pub unsafe fn $name(
             number: u32,
             $first: usize,
             $($argument: usize),*
@@ -84,7 +84,7 @@ syscall!(syscall6(a, b in "a1", c in "a2", d in "a3", e in "a4", f in "a5"));
 
 /// Orders earlier writes to any memory before later writes to device memory.
 #[inline]
-pub(crate) fn wmb() {
+pub fn wmb() {
     // SAFETY: a fence changes no state; without `nomem` it also holds the
     // compiler's accesses in place.
     unsafe { asm!("fence ow, ow", options(nostack, preserves_flags)) }
@@ -92,7 +92,7 @@ pub(crate) fn wmb() {
 
 /// Orders earlier reads of device memory before later reads of any memory.
 #[inline]
-pub(crate) fn rmb() {
+pub fn rmb() {
     // SAFETY: as in `wmb`.
     unsafe { asm!("fence ir, ir", options(nostack, preserves_flags)) }
 }
@@ -100,7 +100,7 @@ pub(crate) fn rmb() {
 /// Orders earlier accesses of every kind before later ones of every kind; the
 /// ISA has no stronger instruction for it.
 #[inline]
-pub(crate) fn flush_wc() {
+pub fn flush_wc() {
     // SAFETY: as in `wmb`.
     unsafe { asm!("fence iorw, iorw", options(nostack, preserves_flags)) }
 }

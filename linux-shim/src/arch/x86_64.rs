@@ -27,7 +27,7 @@ macro_rules! syscall {
         /// # Safety
         /// The call must keep what Rust assumes of memory and descriptors.
         #[inline]
-        pub(crate) unsafe fn $name(number: u32, $($argument: usize),*) -> usize {
+        pub unsafe fn $name(number: u32, $($argument: usize),*) -> usize {
             let answer: usize;
             // SAFETY: see the head of the file.
             unsafe {
@@ -56,7 +56,7 @@ syscall!(syscall6(a in "rdi", b in "rsi", c in "rdx", d in "r10", e in "r8", f i
 /// Orders earlier writes to any memory before later writes to device memory.
 /// Plain stores are ordered already; write-combined ones only by a fence.
 #[inline]
-pub(crate) fn wmb() {
+pub fn wmb() {
     // SAFETY: a fence changes no state; without `nomem` it also holds the
     // compiler's accesses in place.
     unsafe { asm!("sfence", options(nostack, preserves_flags)) }
@@ -65,13 +65,13 @@ pub(crate) fn wmb() {
 /// Orders earlier reads of device memory before later reads of any memory.
 /// Reads of write-combined memory may be speculative; only a fence stops that.
 #[inline]
-pub(crate) fn rmb() {
+pub fn rmb() {
     // SAFETY: as in `wmb`.
     unsafe { asm!("lfence", options(nostack, preserves_flags)) }
 }
 
 /// Empties the write-combining buffers.
 #[inline]
-pub(crate) fn flush_wc() {
+pub fn flush_wc() {
     wmb();
 }

@@ -26,7 +26,7 @@ use linux_raw_sys::ioctl::{TCGETS, TCSBRK, TCSETS};
 use linux_raw_sys::system::new_utsname;
 
 use super::System;
-use super::arch::{syscall0, syscall1, syscall2, syscall3, syscall4, syscall5};
+use hsakmt_linux_shim::arch::{syscall0, syscall1, syscall2, syscall3, syscall4, syscall5};
 
 /// The flag of finit_module(2) for a compressed file (linux/module.h, Linux 5.17).
 const MODULE_INIT_COMPRESSED_FILE: usize = 4;

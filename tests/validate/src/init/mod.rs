@@ -20,7 +20,6 @@
 //! Everything here is generic over [`System`], the system calls of a first
 //! process, so that order, tolerance and messages are tested without a machine.
 
-mod arch;
 pub mod console;
 pub mod linux;
 pub mod modules;
