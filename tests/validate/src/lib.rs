@@ -1,4 +1,5 @@
 #![no_std]
+//! The parts of the program `kfd-validate`, apart from its entry.
 
 extern crate alloc;
 

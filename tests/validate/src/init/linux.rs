@@ -4,8 +4,8 @@
 //!
 //! Every pointer handed to the kernel comes from a Rust reference that outlives
 //! the call, with its length where there is one; the kernel keeps none of them.
-//! Descriptors are owned by [`File`], except 0, 1 and 2, which belong to the
-//! process for as long as it lives.
+//! Descriptors have an owner, except 0, 1 and 2, which belong to the process for
+//! as long as it lives.
 #![allow(unsafe_code)]
 
 use alloc::ffi::CString;
@@ -15,18 +15,19 @@ use core::fmt;
 use core::ptr::null;
 
 use hsakmt_core::errno::Errno;
+use hsakmt_core::seam::{EndOfFile, Os};
+use hsakmt_linux_shim::arch::{syscall0, syscall1, syscall3, syscall4, syscall5};
+use hsakmt_linux_shim::fd::OwnedFd;
 use linux_raw_sys::general::{
-    __NR_clone, __NR_close, __NR_dup3, __NR_execve, __NR_exit_group, __NR_faccessat,
-    __NR_finit_module, __NR_ioctl, __NR_mkdirat, __NR_mount, __NR_nanosleep, __NR_openat,
-    __NR_read, __NR_reboot, __NR_sync, __NR_uname, __NR_wait4, __NR_write, __kernel_timespec,
-    AT_FDCWD, LINUX_REBOOT_CMD_POWER_OFF, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, O_CLOEXEC,
-    O_NOCTTY, O_RDONLY, O_RDWR, O_WRONLY, OPOST, SIGCHLD, termios,
+    __NR_clone, __NR_dup3, __NR_execve, __NR_exit_group, __NR_faccessat, __NR_finit_module,
+    __NR_ioctl, __NR_mkdirat, __NR_mount, __NR_openat, __NR_reboot, __NR_sync, __NR_uname,
+    __NR_wait4, __NR_write, AT_FDCWD, LINUX_REBOOT_CMD_POWER_OFF, LINUX_REBOOT_MAGIC1,
+    LINUX_REBOOT_MAGIC2, O_CLOEXEC, O_NOCTTY, O_RDONLY, O_RDWR, O_WRONLY, OPOST, SIGCHLD, termios,
 };
 use linux_raw_sys::ioctl::{TCGETS, TCSBRK, TCSETS};
 use linux_raw_sys::system::new_utsname;
 
 use super::System;
-use hsakmt_linux_shim::arch::{syscall0, syscall1, syscall2, syscall3, syscall4, syscall5};
 
 /// The flag of finit_module(2) for a compressed file (linux/module.h, Linux 5.17).
 const MODULE_INIT_COMPRESSED_FILE: usize = 4;
@@ -34,12 +35,13 @@ const MODULE_INIT_COMPRESSED_FILE: usize = 4;
 const HERE: usize = AT_FDCWD as isize as usize;
 /// The exit status of a child that could not become the program, as shells have it.
 const NOT_EXECUTED: usize = 127;
-/// How much is read at a time, in bytes.
-const CHUNK: usize = 1 << 16;
+/// The largest file that is read, in bytes: a list of all modules has less
+/// than one MiB.
+const FILE_LIMIT: usize = 16 << 20;
 
 /// The machine that runs this process.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Linux;
+pub struct ThisMachine;
 
 fn check(answer: usize) -> Result<usize, Errno> {
     match answer.wrapping_neg() {
@@ -57,23 +59,12 @@ fn restart(mut call: impl FnMut() -> usize) -> Result<usize, Errno> {
     }
 }
 
-/// An open file.
-struct File(usize);
-
-impl File {
-    fn open(path: &CStr, flags: u32) -> Result<File, Errno> {
-        let path = path.as_ptr().expose_provenance();
-        // SAFETY: the kernel reads the path.
-        restart(|| unsafe { syscall4(__NR_openat, HERE, path, (flags | O_CLOEXEC) as usize, 0) })
-            .map(File)
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        // SAFETY: nobody else has the descriptor.
-        let _ = unsafe { syscall1(__NR_close, self.0) };
-    }
+fn open(path: &CStr, flags: u32) -> Result<OwnedFd, Errno> {
+    let path = path.as_ptr().expose_provenance();
+    // SAFETY: the kernel reads the path.
+    let fd = restart(|| unsafe { syscall4(__NR_openat, HERE, path, flags as usize, 0) })?;
+    // SAFETY: the kernel made this descriptor just now, and for us alone.
+    Ok(unsafe { OwnedFd::from_number(fd as i32) })
 }
 
 fn write_all(descriptor: usize, mut bytes: &[u8]) -> Result<(), Errno> {
@@ -107,7 +98,7 @@ fn drain(descriptor: usize) {
     let _ = restart(|| unsafe { syscall3(__NR_ioctl, descriptor, TCSBRK as usize, 1) });
 }
 
-impl System for Linux {
+impl System for ThisMachine {
     fn make_folder(&self, path: &CStr) -> Result<(), Errno> {
         let path = path.as_ptr().expose_provenance();
         // SAFETY: the kernel reads the path.
@@ -131,28 +122,19 @@ impl System for Linux {
     }
 
     fn read(&self, path: &CStr) -> Result<Vec<u8>, Errno> {
-        let file = File::open(path, O_RDONLY)?;
         let mut bytes = Vec::new();
-        loop {
-            let filled = bytes.len();
-            bytes.resize(filled + CHUNK, 0);
-            let into = bytes[filled..].as_mut_ptr().expose_provenance();
-            // SAFETY: the kernel fills at most the last CHUNK bytes.
-            let count = restart(|| unsafe { syscall3(__NR_read, file.0, into, CHUNK) })?;
-            bytes.truncate(filled + count);
-            if count == 0 {
-                return Ok(bytes);
-            }
-        }
+        hsakmt_linux_shim::Linux.read_file(path, &mut bytes, FILE_LIMIT, EndOfFile::EmptyRead)?;
+        Ok(bytes)
     }
 
     fn load_module(&self, path: &CStr, parameters: &CStr, compressed: bool) -> Result<(), Errno> {
-        let file = File::open(path, O_RDONLY)?;
+        let file = open(path, O_RDONLY | O_CLOEXEC)?;
         let parameters = parameters.as_ptr().expose_provenance();
         let flags = if compressed { MODULE_INIT_COMPRESSED_FILE } else { 0 };
         // SAFETY: the kernel reads the parameters; what the module does to the
         // kernel is the purpose.
-        check(unsafe { syscall3(__NR_finit_module, file.0, parameters, flags) }).map(drop)
+        check(unsafe { syscall3(__NR_finit_module, file.number() as usize, parameters, flags) })
+            .map(drop)
     }
 
     fn exists(&self, path: &CStr) -> bool {
@@ -162,23 +144,21 @@ impl System for Linux {
     }
 
     fn sleep_millisecond(&self) {
-        let span = __kernel_timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-        let span = (&raw const span).expose_provenance();
-        // SAFETY: the kernel reads `span`.
-        let _ = unsafe { syscall2(__NR_nanosleep, span, 0) };
+        hsakmt_linux_shim::Linux.sleep(1_000_000);
     }
 
     fn redirect(&self, of: u32, device: &CStr) -> Result<(), Errno> {
-        let file = File::open(device, O_RDWR | O_NOCTTY)?;
-        pass_bytes(file.0);
+        // Not close-on-exec: it is for the programs, too.
+        let file = open(device, O_RDWR | O_NOCTTY)?;
+        pass_bytes(file.number() as usize);
         // A process may have been started with `of` closed: dup3 refuses to
         // make a descriptor its own copy.
-        if file.0 == of as usize {
-            core::mem::forget(file);
+        if file.number() as usize == of as usize {
+            let _ = file.into_number();
             return Ok(());
         }
         // SAFETY: the standard descriptors have no other owner.
-        restart(|| unsafe { syscall3(__NR_dup3, file.0, of as usize, 0) }).map(drop)
+        restart(|| unsafe { syscall3(__NR_dup3, file.number() as usize, of as usize, 0) }).map(drop)
     }
 
     fn run(&self, program: &CStr, environment: &[CString]) -> Result<u32, Errno> {
@@ -213,10 +193,10 @@ impl System for Linux {
     }
 
     fn tell(&self, device: &CStr, bytes: &[u8]) -> Result<(), Errno> {
-        let file = File::open(device, O_WRONLY | O_NOCTTY)?;
-        pass_bytes(file.0);
-        write_all(file.0, bytes)?;
-        drain(file.0);
+        let file = open(device, O_WRONLY | O_NOCTTY | O_CLOEXEC)?;
+        pass_bytes(file.number() as usize);
+        write_all(file.number() as usize, bytes)?;
+        drain(file.number() as usize);
         Ok(())
     }
 
