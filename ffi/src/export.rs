@@ -3,10 +3,12 @@
 /// Puts the C functions over a [`Library`](crate::Library) in a static.
 ///
 /// Each line of the table is a C function with its parameters and the method
-/// that does its work. `=> unsafe` marks methods that trust a pointer.
+/// that does its work.
+///
+/// The second argument is the generation of the library's host.
 #[macro_export]
 macro_rules! export {
-    ($library:path) => {
+    ($library:path, $generation:ty) => {
         $crate::exported_functions! {
             $library;
             fn hsaKmtOpenKFD() => open;
@@ -32,6 +34,66 @@ macro_rules! export {
                 NodeId: u32,
                 Counters: *mut $crate::types::HsaClockCounters,
             ) => clock_counters_of;
+            fn hsaKmtAcquireSystemProperties(
+                SystemProperties: *mut $crate::types::HsaSystemProperties,
+            ) => acquire_system;
+            fn hsaKmtAcquireSystemPropertiesCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                SystemProperties: *mut $crate::types::HsaSystemProperties,
+            ) => acquire_system_of;
+            fn hsaKmtReleaseSystemProperties() => release_system;
+            fn hsaKmtReleaseSystemPropertiesCtx(ctx: *mut $crate::types::HsaKFDContext)
+                => release_system_of;
+            fn hsaKmtGetNodeProperties(
+                NodeId: u32,
+                NodeProperties: *mut <$generation as $crate::generation::Generation>::NodeProperties,
+            ) => node_properties;
+            fn hsaKmtGetNodePropertiesCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                NodeProperties: *mut <$generation as $crate::generation::Generation>::NodeProperties,
+            ) => node_properties_of;
+            fn hsaKmtGetNodeMemoryProperties(
+                NodeId: u32,
+                NumBanks: u32,
+                MemoryProperties: *mut $crate::types::HsaMemoryProperties,
+            ) => memory_properties;
+            fn hsaKmtGetNodeMemoryPropertiesCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                NumBanks: u32,
+                MemoryProperties: *mut $crate::types::HsaMemoryProperties,
+            ) => memory_properties_of;
+            fn hsaKmtGetNodeCacheProperties(
+                NodeId: u32,
+                ProcessorId: u32,
+                NumCaches: u32,
+                CacheProperties:
+                    *mut <$generation as $crate::generation::Generation>::CacheProperties,
+            ) => cache_properties;
+            fn hsaKmtGetNodeCachePropertiesCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                ProcessorId: u32,
+                NumCaches: u32,
+                CacheProperties:
+                    *mut <$generation as $crate::generation::Generation>::CacheProperties,
+            ) => cache_properties_of;
+            fn hsaKmtGetNodeIoLinkProperties(
+                NodeId: u32,
+                NumIoLinks: u32,
+                IoLinkProperties:
+                    *mut <$generation as $crate::generation::Generation>::IoLinkProperties,
+            ) => link_properties;
+            fn hsaKmtGetNodeIoLinkPropertiesCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                NumIoLinks: u32,
+                IoLinkProperties:
+                    *mut <$generation as $crate::generation::Generation>::IoLinkProperties,
+            ) => link_properties_of;
+            fn hsaKmtGetNodeWallclockFrequency(NodeId: u32, Frequency: *mut u64)
+                => wallclock_frequency;
             fn hsaKmtExtGetLastError(Detail: *mut $crate::types::HsaExtErrorDetail) => last_error;
             fn hsaKmtExtGetLastErrorCtx(
                 ctx: *mut $crate::types::HsaKFDContext,

@@ -23,6 +23,7 @@ pub mod generation;
 pub mod library;
 pub mod types;
 
+mod conversion;
 mod export;
 
 pub use library::{Host, Library};

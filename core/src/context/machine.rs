@@ -8,7 +8,7 @@ use super::{Channel, Options};
 use crate::error::{Error, Object, Operation, Status};
 use crate::lock::Lock;
 use crate::seam::Platform;
-use crate::topology::{Node, Snapshot, read_generation, read_snapshot};
+use crate::topology::{MemoryBank, Node, Snapshot, read_generation, read_snapshot};
 use crate::uapi::kfd::ProcessDeviceApertures;
 
 /// What an acquire found. Never changes; a new acquire may replace it.
@@ -37,6 +37,11 @@ impl Machine {
     /// INVALID_NODE_UNIT.
     pub fn node(&self, node_id: u32) -> Result<&Node, Error> {
         self.snapshot.node(node_id).ok_or(no_such_node(node_id))
+    }
+
+    /// The memory banks of a node: the kernel's, then the apertures of a GPU.
+    pub fn banks<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = MemoryBank> + 'a {
+        node.banks.iter().copied()
     }
 }
 

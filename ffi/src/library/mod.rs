@@ -3,6 +3,7 @@
 mod context;
 mod detail;
 mod environment;
+mod topology;
 mod trace;
 
 use core::marker::PhantomData;
