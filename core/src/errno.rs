@@ -7,6 +7,7 @@ use core::fmt;
 /// Values without a constant here are legal: the kernel's private ENOTSUPP
 /// (524), for one, reaches user space from CREATE_QUEUE.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(transparent)]
 pub struct Errno(pub u16);
 

@@ -69,6 +69,7 @@ pub mod error;
 pub mod execute;
 pub mod fallible;
 pub mod lock;
+pub mod log;
 pub mod process;
 pub mod seam;
 pub mod set_once;

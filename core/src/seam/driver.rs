@@ -47,8 +47,9 @@ pub enum ArrayDirection {
 /// An array that belongs to a block but lies outside it.
 ///
 /// The driver puts its address into the field that the block's [`ArraySlot`]
-/// names (zero for [`Array::Absent`]); a block never carries such an address by
-/// itself, so that a driver in another address space can move the bytes.
+/// names (zero for [`Array::Absent`]) and zero back after the call; a block never
+/// carries such an address by itself, so that a driver in another address space
+/// can move the bytes.
 #[derive(Debug)]
 pub enum Array<'a> {
     /// No array: the pointer field is zero.

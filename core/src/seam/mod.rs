@@ -5,14 +5,40 @@
 //! device memory. A [`Platform`] is a pair of both. Everything above this
 //! module is generic over a `Platform`, so the same code runs on Linux, on the
 //! simulated machine and behind the wrappers below.
+//!
+//! # Wrappers
+//! Each wraps an [`Os`], a [`Driver`], or both at once, and is then a
+//! [`Platform`] itself. They stack in any order; an outer one sees what enters,
+//! an inner one what the wrappers around it let through.
+//! - [`Traced`]: each operation becomes an event with the decoded block.
+//! - [`Counted`]: counts per operation and block, and of system calls.
+//! - [`Faulty`]: fails operations by index or name.
+//! - [`Copied`]: the driver gets copies of all bytes at other addresses.
 
+mod copying;
+mod counting;
+mod device;
 mod driver;
+#[cfg(test)]
+mod fake;
+mod fault;
+mod forward;
+mod operation;
 mod os;
+#[cfg(test)]
+mod stacking;
+mod tracing;
 
+pub use copying::{Copied, CopyAudit};
+pub use counting::{CountClose, Counted, Counters, Counts};
+pub use device::{CloseObserver, ObservedDevice};
 pub use driver::{Array, ArrayDirection, Call, DeviceNode, DeviceToken, Driver, MapDevice};
+pub use fault::{Fault, FaultPlan, FaultSyntax, Faulty, Selector, SyntaxFlaw};
+pub use operation::OperationKind;
 pub use os::{
     Advice, Clock, EndOfFile, FileKind, Mapping, MemoryPolicy, Os, Placement, Protection, Wake,
 };
+pub use tracing::{Answer, Journal, Operation, TraceClose, TraceEvent, Traced, TracedBlock};
 
 /// An operating system and a driver: all that `core` needs to run.
 pub trait Platform {

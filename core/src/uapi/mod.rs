@@ -9,7 +9,7 @@
 //! Fields keep the names of the kernel's header; the types are its names without
 //! prefix. A request that means several things has one block for each.
 
-mod block;
+pub(crate) mod block;
 mod catalog;
 mod request;
 mod scalar;
