@@ -1,1 +1,77 @@
+//! A simulated machine with AMD GPUs, as strict as the kernel.
+//!
+//! Tests run the library against it in place of Linux: [`SimPlatform`]
+//! implements the library's seams `Os` and `Driver`.
+//!
+//! ```
+//! use kfd_sim::{AddressesOnly, Machine, Profile};
+//! use hsakmt_core::seam::{DeviceNode, Driver};
+//!
+//! let machine = Machine::new(&Profile::parse("mi300x:gpus=2")?);
+//! let process = machine.spawn(AddressesOnly::new());
+//! let kfd = process.open(DeviceNode::Kfd).unwrap();
+//! assert_eq!(process.process().descriptors(), [(3, Some(DeviceNode::Kfd))]);
+//! drop(kfd);
+//! machine.assert_no_violations();
+//! # Ok::<(), kfd_sim::ProfileError>(())
+//! ```
+//!
+//! # What it is
+//! A [`Machine`] is hardware (a [`Profile`]'s topology) and a kernel; it has
+//! processes, each with descriptors, an address space and, once `/dev/kfd` was
+//! opened, a process object. The rules are those of the facts folder's
+//! `kernel-rules` and `kernel-truth`, which were read from the driver's source
+//! and measured on the real driver; every file here names the section it
+//! models. It is a model of the kernel, not of the library: it has its own
+//! table of requests and its own offsets.
+//!
+//! # Strictness
+//! The simulator answers as the kernel does, errno for errno. What the kernel
+//! would let pass and a library must never do is noted as a [`Violation`], and
+//! so is a request that the kernel has and the simulator does not model yet
+//! (it answers ENOTTY). Tests end with [`Machine::assert_no_violations`] and
+//! compare [`Machine::leftovers`] with a baseline.
+//!
+//! # Layers
+//! `platform` (the seams) calls `device` (open, ioctl, mmap up to the driver),
+//! which calls `kfd` and `drm`; files come from `sysfs`. All of them work on
+//! one `State` behind one lock, which is never held across a call of the host.
+
 #![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod address_space;
+mod descriptor;
+mod device;
+mod drm;
+mod host;
+mod kernel;
+mod kfd;
+mod leftovers;
+mod log;
+mod machine;
+mod platform;
+mod process;
+mod profile;
+mod sysfs;
+mod topology;
+mod user_memory;
+mod violation;
+
+pub use descriptor::{Descriptor, FileId};
+pub use host::AddressesOnly;
+pub use kernel::{Kernel, KernelProfile};
+pub use leftovers::{Held, Leftovers};
+pub use log::{Execution, Operation, Record};
+pub use machine::{Change, Condition, Machine};
+pub use platform::{SimDevice, SimPlatform};
+pub use process::{Pid, Process};
+pub use profile::{CapturedTreeError, Profile, ProfileError};
+pub use topology::{
+    Bank, Cache, Cpu, Gpu, GpuProperties, Link, Node, RenderNumbers, SaveArea, Topology,
+};
+pub use violation::{Rule, Violation};

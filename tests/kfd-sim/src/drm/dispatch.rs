@@ -1,0 +1,134 @@
+//! The DRM dispatcher (drm_ioctl of drm_ioctl.c).
+
+use alloc::format;
+use alloc::vec;
+
+use hsakmt_core::errno::Errno;
+use hsakmt_core::seam::Call;
+use hsakmt_core::uapi::Direction;
+
+use super::{info, version};
+use crate::machine::State;
+use crate::process::Pid;
+use crate::topology::Gpu;
+use crate::user_memory::{Arguments, Arrays};
+use crate::violation::Rule;
+
+/// A request on its way through the driver.
+pub(super) struct Request<'s, 'r, 'a> {
+    pub state: &'s State,
+    pub gpu: &'s Gpu,
+    pub arguments: Arguments,
+    pub arrays: Arrays<'r, 'a>,
+}
+
+/// Numbers of `drm.h` and `amdgpu_drm.h` (from 0x40 on) with their size.
+struct Known {
+    number: u8,
+    name: &'static str,
+    direction: Direction,
+    size: usize,
+}
+
+const fn known(number: u8, name: &'static str, direction: Direction, size: usize) -> Known {
+    Known { number, name, direction, size }
+}
+
+use Direction::{ReadWrite, Write};
+
+const REQUESTS: &[Known] = &[
+    known(0x00, "VERSION", ReadWrite, 64),
+    known(0x09, "GEM_CLOSE", Write, 8),
+    known(0x0c, "GET_CAP", ReadWrite, 16),
+    known(0x2d, "PRIME_HANDLE_TO_FD", ReadWrite, 12),
+    known(0x2e, "PRIME_FD_TO_HANDLE", ReadWrite, 12),
+    known(0x40, "AMDGPU_GEM_CREATE", ReadWrite, 32),
+    known(0x41, "AMDGPU_GEM_MMAP", ReadWrite, 8),
+    known(0x42, "AMDGPU_CTX", ReadWrite, 16),
+    known(0x43, "AMDGPU_BO_LIST", ReadWrite, 24),
+    known(0x44, "AMDGPU_CS", ReadWrite, 24),
+    known(0x45, "AMDGPU_INFO", Write, 32),
+    known(0x46, "AMDGPU_GEM_METADATA", ReadWrite, 288),
+    known(0x47, "AMDGPU_GEM_WAIT_IDLE", ReadWrite, 16),
+    known(0x48, "AMDGPU_GEM_VA", Write, 40),
+    known(0x49, "AMDGPU_WAIT_CS", ReadWrite, 32),
+    known(0x50, "AMDGPU_GEM_OP", ReadWrite, 16),
+    known(0x51, "AMDGPU_GEM_USERPTR", ReadWrite, 24),
+    known(0x52, "AMDGPU_WAIT_FENCES", ReadWrite, 24),
+    known(0x53, "AMDGPU_VM", ReadWrite, 8),
+    known(0xbf, "SYNCOBJ_CREATE", ReadWrite, 8),
+    known(0xc0, "SYNCOBJ_DESTROY", ReadWrite, 8),
+    known(0xc1, "SYNCOBJ_HANDLE_TO_FD", ReadWrite, 16),
+    known(0xc2, "SYNCOBJ_FD_TO_HANDLE", ReadWrite, 16),
+    known(0xc3, "SYNCOBJ_WAIT", ReadWrite, 40),
+    known(0xca, "SYNCOBJ_TIMELINE_WAIT", ReadWrite, 48),
+];
+
+/// Executes a request on a render node.
+///
+/// A number without a request is EINVAL, and so is one that only the primary
+/// node serves here (there: EACCES). The block is filled up with zeros to the
+/// driver's size, copied as far as both the caller's and the driver's direction
+/// say, and comes back also on failure.
+pub(crate) fn ioctl(
+    state: &mut State,
+    pid: Pid,
+    minor: u32,
+    call: &mut Call<'_, '_>,
+) -> Result<u32, Errno> {
+    let number = call.request.number();
+    let Some(known) = REQUESTS.iter().find(|known| known.number == number) else {
+        return Err(Errno::EINVAL);
+    };
+    // The device behind an open file may be gone.
+    let gpu = state.topology.gpu_of_render(minor).cloned().ok_or(Errno::ENODEV)?;
+    let sent = call.request.size();
+    if call.request.letter() != b'd' || sent != known.size {
+        let detail = format!("{} sent as {:?}", known.name, call.request);
+        state.violation(pid, Rule::RequestForm, detail);
+    }
+    // The top two bits of a request are the caller's direction: 1 in, 2 out.
+    let direction = call.request.0 >> 30;
+    let copied_in = direction & 1 != 0;
+    let copied_out = direction & 2 != 0 && known.direction == ReadWrite;
+    let mut bytes = vec![0; sent.max(known.size)];
+    if copied_in {
+        let from = call.block.get(..sent).ok_or(Errno::EFAULT)?;
+        bytes[..sent].copy_from_slice(from);
+    }
+    let (block, arrays) = Arrays::split(call);
+    let mut request = Request { state, gpu: &gpu, arguments: Arguments(bytes), arrays };
+    let mut result = match known.number {
+        0x00 => version::get(&mut request),
+        0x0c => version::get_cap(&mut request),
+        0x45 => info::get(&mut request),
+        _ => Err(NOT_SIMULATED),
+    };
+    if copied_out {
+        match (block.get_mut(..sent), request.arguments.0.get(..sent)) {
+            (Some(to), Some(from)) => to.copy_from_slice(from),
+            _ => result = Err(Errno::EFAULT),
+        }
+    }
+    let Request { arguments, arrays, .. } = request;
+    for detail in arrays.beyond {
+        state.violation(pid, Rule::ShortArray, format!("{}: {detail}", known.name));
+    }
+    if result == Err(NOT_SIMULATED) {
+        let mut detail = format!("{} ({:#04x})", known.name, known.number);
+        if known.number == 0x45 {
+            detail.push_str(&format!(", query {:#x}", info::query(&arguments)));
+        }
+        state.violation(pid, Rule::NotSimulated, detail);
+    }
+    result
+}
+
+/// What requests answer that the simulator does not model yet.
+pub(super) const NOT_SIMULATED: Errno = Errno::ENOTTY;
+
+/// kernel-rules section 4, "mmap of a KFD buffer": an offset at which no buffer
+/// starts is EINVAL, and there are none yet.
+pub(crate) fn mmap<T>() -> Result<T, Errno> {
+    Err(Errno::EINVAL)
+}

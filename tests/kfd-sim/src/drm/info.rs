@@ -1,0 +1,119 @@
+//! DRM_IOCTL_AMDGPU_INFO: kernel-rules section 4 (amdgpu_kms.c).
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use hsakmt_core::errno::Errno;
+
+use super::dispatch::{NOT_SIMULATED, Request};
+use crate::kernel::Kernel;
+use crate::user_memory::Arguments;
+
+/// Queries of `amdgpu_drm.h`.
+const ACCEL_WORKING: u32 = 0x00;
+const VRAM_GTT: u32 = 0x14;
+const READ_MMR_REG: u32 = 0x15;
+const DEV_INFO: u32 = 0x16;
+const MEMORY: u32 = 0x19;
+/// The highest query that these kernels know.
+const LAST_QUERY: u32 = 0x22;
+
+pub(super) fn query(arguments: &Arguments) -> u32 {
+    arguments.u32(12)
+}
+
+/// return_pointer at 0, return_size u32 at 8, query u32 at 12, its arguments at
+/// 16. return_size or pointer 0 is EINVAL, and so is an unknown query; otherwise
+/// min(return_size, answer) bytes are written.
+pub(super) fn get(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
+    let room = request.arguments.u32(8) as usize;
+    if room == 0 || !request.arrays.is_present(0) {
+        return Err(Errno::EINVAL);
+    }
+    let answer = match query(&request.arguments) {
+        ACCEL_WORKING => 1_u32.to_ne_bytes().to_vec(),
+        VRAM_GTT => vram_gtt(request),
+        DEV_INFO => dev_info(request),
+        MEMORY => memory(request),
+        READ_MMR_REG => return Err(NOT_SIMULATED),
+        query if query <= LAST_QUERY => return Err(NOT_SIMULATED),
+        _ => return Err(Errno::EINVAL),
+    };
+    request.arrays.write(0, 0, &answer[..room.min(answer.len())])?;
+    Ok(0)
+}
+
+/// vram_size, vram_cpu_accessible_size, gtt_size u64.
+fn vram_gtt(request: &Request<'_, '_, '_>) -> Vec<u8> {
+    let gpu = request.gpu;
+    let visible = gpu.visible_vram;
+    [gpu.vram, visible, gpu.gtt].into_iter().flat_map(u64::to_ne_bytes).collect()
+}
+
+/// Three heaps (VRAM, visible VRAM, GTT) of total_heap_size, usable_heap_size,
+/// heap_usage, max_allocation u64.
+fn memory(request: &Request<'_, '_, '_>) -> Vec<u8> {
+    let gpu = request.gpu;
+    [gpu.vram, gpu.visible_vram, gpu.gtt]
+        .into_iter()
+        .flat_map(|total| [total, total, 0, total / 4 * 3])
+        .flat_map(u64::to_ne_bytes)
+        .collect()
+}
+
+/// `struct drm_amdgpu_info_device`; older kernels have a shorter one.
+fn dev_info(request: &Request<'_, '_, '_>) -> Vec<u8> {
+    let gpu = request.gpu;
+    let p = &gpu.properties;
+    let xcc = p.num_xcc.max(1);
+    let engines = p.array_count / xcc / p.simd_arrays_per_engine.max(1);
+    let units = p.simd_count.checked_div(p.simd_per_cu).unwrap_or(0);
+    let hole = 1_u64 << 47;
+    // Below the top: save area and sequence page 2 MiB each, trap page 64 KiB.
+    let top = (1_u64 << 48) - (4 << 20) - (64 << 10);
+    let mut info = Arguments(vec![0; match request.state.kernel.kernel {
+        Kernel::V6_1 => 392,
+        Kernel::V6_12 => 440,
+        Kernel::V7_2 => 448,
+    }]);
+    for (at, value) in [
+        (0, p.device_id),
+        (8, gpu.render.external_revision),
+        (12, gpu.render.pci_revision),
+        (16, gpu.render.family),
+        (20, engines),
+        (24, p.simd_arrays_per_engine),
+        (28, gpu.render.counter_khz),
+        (48, units),
+        (160, 4096),
+        (164, 2 << 20),
+        (168, 4096),
+        (176, gpu.render.vram_type),
+        (180, gpu.render.vram_bits),
+        (240, p.wave_front_size),
+        (248, p.cu_per_simd_array),
+    ] {
+        info.put_u32(at, value);
+    }
+    for (at, value) in [
+        (32, u64::from(p.max_engine_clk_fcompute) * 1000),
+        (40, u64::from(gpu.render.memory_clock) * 1000),
+        // AMDGPU_IDS_FLAGS_FUSION.
+        (136, u64::from(gpu.apu)),
+        (144, 0x1_0000),
+        (152, top.min(hole)),
+        (336, u64::MAX << 47),
+        (344, (u64::MAX << 48) | top),
+    ] {
+        info.put_u64(at, value);
+    }
+    // cu_bitmap[4][4] from 56: a row for each engine, a word for each array.
+    for engine in 0..engines.min(4) {
+        for array in 0..p.simd_arrays_per_engine.min(4) {
+            let at = 56 + 16 * engine as usize + 4 * array as usize;
+            let count = (units / p.array_count.max(1)).min(31);
+            info.put_u32(at, (1 << count) - 1);
+        }
+    }
+    info.0
+}

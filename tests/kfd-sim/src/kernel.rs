@@ -1,0 +1,151 @@
+//! Which kernel the machine runs: its release and the options it was built with.
+//!
+//! kernel-rules, opening: "Build options decide answers", and the list of KFD
+//! minors in section 2. Everything that differs between kernels is asked here,
+//! so that no other file compares versions by number.
+
+use crate::topology::Gpu;
+
+/// The kernels whose rules are modelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kernel {
+    /// Linux 6.1 (Debian 12), KFD 1.11.
+    V6_1,
+    /// Linux 6.12 (Debian 13), KFD 1.17.
+    V6_12,
+    /// Linux 7.2, KFD 1.23.
+    V7_2,
+}
+
+impl Kernel {
+    /// The KFD minor this kernel reports.
+    #[must_use]
+    pub const fn kfd_minor(self) -> u32 {
+        match self {
+            Kernel::V6_1 => 11,
+            Kernel::V6_12 => 17,
+            Kernel::V7_2 => 23,
+        }
+    }
+
+    /// The amdgpu DRM minor this kernel reports (amdgpu_drv.c).
+    #[must_use]
+    pub const fn drm_minor(self) -> u32 {
+        match self {
+            Kernel::V6_1 => 49,
+            Kernel::V6_12 => 60,
+            Kernel::V7_2 => 64,
+        }
+    }
+}
+
+/// A kernel and the options it was built with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelProfile {
+    /// Whose rules apply.
+    pub kernel: Kernel,
+    /// The KFD minor that GET_VERSION reports. It also decides which request
+    /// numbers exist, as if the driver of `kernel` were older or newer.
+    pub kfd_minor: u32,
+    /// The DRM minor that DRM_IOCTL_VERSION reports.
+    pub drm_minor: u32,
+    /// HSA_AMD_SVM: off makes SVM and SET_XNACK_MODE answer EPERM.
+    pub svm: bool,
+    /// HSA_AMD_P2P: off means no `p2p_links` and no peer access over PCIe.
+    pub p2p: bool,
+    /// CREATE_PROCESS exists (also needs KFD 1.19).
+    pub secondary_contexts: bool,
+    /// The out-of-tree driver's requests 0x80 and up exist.
+    pub out_of_tree: bool,
+}
+
+impl KernelProfile {
+    /// The kernel as Debian builds it: SVM only in 7.2, P2P in none.
+    #[must_use]
+    pub const fn debian(kernel: Kernel) -> KernelProfile {
+        KernelProfile {
+            kernel,
+            kfd_minor: kernel.kfd_minor(),
+            drm_minor: kernel.drm_minor(),
+            svm: matches!(kernel, Kernel::V7_2),
+            p2p: false,
+            secondary_contexts: true,
+            out_of_tree: false,
+        }
+    }
+
+    /// The same kernel with the out-of-tree driver, which has every option on.
+    #[must_use]
+    pub const fn out_of_tree(kernel: Kernel) -> KernelProfile {
+        KernelProfile { svm: true, p2p: true, out_of_tree: true, ..Self::debian(kernel) }
+    }
+
+    /// The same profile reporting another KFD minor.
+    #[must_use]
+    pub const fn with_kfd_minor(self, kfd_minor: u32) -> KernelProfile {
+        KernelProfile { kfd_minor, ..self }
+    }
+
+    /// Whether node properties have `cwsr_size`, `debug_prop` and the other
+    /// keys that came after 6.1 (kernel-rules section 5).
+    pub(crate) fn has_keys_of_6_12(self) -> bool {
+        self.kernel >= Kernel::V6_12
+    }
+
+    /// Whether node properties have `capability2`.
+    pub(crate) fn has_keys_of_7_2(self) -> bool {
+        self.kernel >= Kernel::V7_2
+    }
+
+    /// kernel-rules section 2, APERTURES_NEW: more entries than topology nodes
+    /// are refused.
+    pub(crate) fn limits_apertures_to_nodes(self) -> bool {
+        self.kernel >= Kernel::V6_12
+    }
+
+    /// kernel-rules section 1, "open errors": without a visible GPU the open fails.
+    pub(crate) fn needs_a_gpu_to_open(self) -> bool {
+        self.kernel >= Kernel::V7_2
+    }
+
+    /// DRM_IOCTL_VERSION still told the day the interface was made (drm_ioctl.c).
+    pub(crate) fn has_drm_date(self) -> bool {
+        self.kernel < Kernel::V7_2
+    }
+
+    /// kernel-rules section 2, ALLOC "APU": VRAM of an APU is taken from system
+    /// memory; from 7.2 on only where the carve-out is the smaller of the two.
+    pub(crate) fn apu_vram_is_gtt(self, gpu: &Gpu) -> bool {
+        match self.kernel {
+            Kernel::V6_1 => false,
+            Kernel::V6_12 => gpu.apu,
+            Kernel::V7_2 => gpu.apu && gpu.vram < gpu.gtt,
+        }
+    }
+
+    /// kernel-rules section 3: mmap tests the file's object rather than the caller's.
+    pub(crate) fn maps_by_file(self) -> bool {
+        self.kernel >= Kernel::V7_2
+    }
+
+    /// kernel-rules section 2, "Apertures": where the GPU's address space starts.
+    pub(crate) fn gpuvm_base(self) -> u64 {
+        match self.kernel {
+            Kernel::V6_1 => 0x4000,
+            Kernel::V6_12 | Kernel::V7_2 => 0x1_0000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kernel, KernelProfile};
+
+    #[test]
+    fn debian_builds_svm_only_in_7_2_and_p2p_never() {
+        let svm = [Kernel::V6_1, Kernel::V6_12, Kernel::V7_2]
+            .map(|kernel| KernelProfile::debian(kernel).svm);
+        assert_eq!(svm, [false, false, true]);
+        assert!(!KernelProfile::debian(Kernel::V7_2).p2p);
+    }
+}

@@ -1,0 +1,51 @@
+//! SET_MEMORY_POLICY: kernel-rules section 2.
+
+use hsakmt_core::errno::Errno;
+
+use super::dispatch::Request;
+
+/// A GPU's cache policy for one process object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Policy {
+    pub default: u32,
+    pub alternate: u32,
+    pub base: u64,
+    pub size: u64,
+    /// 7.2: bit 0 asks for high precision MFMA.
+    pub flags: u32,
+}
+
+/// COHERENT 0 and NONCOHERENT 1 are all there is.
+const HIGHEST_POLICY: u32 = 1;
+/// The old aperture's granule.
+const APERTURE_GRANULE: u64 = 64 << 10;
+/// One past the highest user address of x86-64.
+const USER_ADDRESSES: u64 = (1 << 47) - 4096;
+
+/// alternate_aperture_base at 0, alternate_aperture_size at 8, gpu_id u32 at 16,
+/// default_cache_policy u32 at 20, alternate_cache_policy u32 at 24, flags u32 at 28.
+pub(super) fn set(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
+    let arguments = &request.arguments;
+    let (base, size, gpu_id) = (arguments.u64(0), arguments.u64(8), arguments.u32(16));
+    let (default, alternate, flags) =
+        (arguments.u32(20), arguments.u32(24), arguments.u32(28));
+    if default > HIGHEST_POLICY || alternate > HIGHEST_POLICY {
+        return Err(Errno::EINVAL);
+    }
+    if request.object()?.gpu(gpu_id)?.file.is_none() {
+        return Err(Errno::ESRCH);
+    }
+    // gfx7 and gfx8 alone use the aperture.
+    let gfx9 = request.state.topology.gpu(gpu_id).is_none_or(|gpu| gpu.is_gfx9_or_later());
+    if !gfx9 && size != 0 {
+        let end = base.checked_add(size);
+        let aligned = base % APERTURE_GRANULE == 0 && size % APERTURE_GRANULE == 0;
+        if !aligned || end.is_none_or(|end| end > USER_ADDRESSES) {
+            return Err(Errno::EINVAL);
+        }
+    }
+    if let Some(record) = request.object_mut()?.record_mut(gpu_id) {
+        record.policy = Some(Policy { default, alternate, base, size, flags });
+    }
+    Ok(0)
+}

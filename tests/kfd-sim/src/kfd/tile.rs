@@ -1,0 +1,31 @@
+//! GET_TILE_CONFIG: kernel-rules section 2.
+
+use hsakmt_core::errno::Errno;
+
+use super::dispatch::Request;
+
+/// Words of the two tables in the driver (amdgpu_gfx.h).
+const TILE_WORDS: usize = 32;
+const MACRO_TILE_WORDS: usize = 16;
+
+/// Addresses of the two arrays at 0 and 8, their counts in words u32 at 16 and
+/// 20, gpu_id u32 at 24, then gb_addr_config, num_banks, num_ranks u32.
+pub(super) fn get(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
+    let gpu_id = request.arguments.u32(24);
+    request.object()?.gpu(gpu_id)?;
+    let config = request.state.topology.gpu(gpu_id).map_or(0, |gpu| gpu.render.gb_addr_config);
+    request.arguments.put_u32(28, config);
+    // gfx9 and later have no banks and ranks, and their tables are all zero.
+    request.arguments.put_u32(32, 0);
+    request.arguments.put_u32(36, 0);
+    for (pointer_at, count_at, words) in [(0, 16, TILE_WORDS), (8, 20, MACRO_TILE_WORDS)] {
+        let count = words.min(request.arguments.u32(count_at) as usize);
+        request.arguments.put_u32(count_at, count as u32);
+        let zeros = [0; 4 * TILE_WORDS];
+        if let Err(errno) = request.arrays.write(pointer_at, 0, &zeros[..4 * count]) {
+            request.arguments.put_u32(count_at, 0);
+            return Err(errno);
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,92 @@
+//! What a machine's processes hold: descriptors, process objects, mappings.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::address_space::Shown;
+use crate::descriptor::File;
+use crate::machine::State;
+use crate::process::Pid;
+
+/// What is held at one moment, without addresses, so that two moments compare.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Leftovers {
+    /// By process.
+    pub processes: BTreeMap<Pid, Held>,
+    /// The process objects of the compute driver, with what each of them holds.
+    pub objects: Vec<String>,
+    /// Open file descriptions.
+    pub files: usize,
+}
+
+/// What one process holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Held {
+    /// Descriptor numbers with what they refer to.
+    pub descriptors: BTreeMap<u32, String>,
+    /// Device mappings, as node and bytes.
+    pub device_mappings: Vec<(String, usize)>,
+    /// Bytes of anonymous memory mapped through the platform.
+    pub anonymous_bytes: usize,
+}
+
+impl Leftovers {
+    pub(crate) fn of(state: &State) -> Leftovers {
+        let mut processes = BTreeMap::new();
+        for (pid, process) in &state.processes {
+            let mut held = Held::default();
+            for (number, descriptor) in process.descriptors.iter() {
+                let node = state.files.get(&descriptor.file).and_then(|file| file.node());
+                let text = node.map_or_else(|| "foreign".into(), |node| node.to_string());
+                held.descriptors.insert(number, text);
+            }
+            for (_, mapped) in
+                state.spaces.get(&process.space).into_iter().flat_map(|space| space.iter())
+            {
+                match mapped.shown {
+                    Shown::Anonymous => held.anonymous_bytes += mapped.length,
+                    Shown::Device { node, .. } => {
+                        held.device_mappings.push((node.to_string(), mapped.length));
+                    }
+                }
+            }
+            held.device_mappings.sort();
+            processes.insert(*pid, held);
+        }
+        let mut objects: Vec<String> = state
+            .objects
+            .iter()
+            .map(|(id, object)| {
+                let carriers = state
+                    .files
+                    .values()
+                    .filter(|file| matches!(file, File::Kfd { object } if object == id))
+                    .count();
+                format!("{object}, {carriers} open files")
+            })
+            .collect();
+        objects.sort();
+        Leftovers { processes, objects, files: state.files.len() }
+    }
+}
+
+impl fmt::Display for Leftovers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (pid, held) in &self.processes {
+            writeln!(f, "process {pid}: {} bytes anonymous", held.anonymous_bytes)?;
+            for (number, node) in &held.descriptors {
+                writeln!(f, "  {number}: {node}")?;
+            }
+            for (node, length) in &held.device_mappings {
+                writeln!(f, "  {length:#x} bytes of {node}")?;
+            }
+        }
+        for object in &self.objects {
+            writeln!(f, "{object}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,356 @@
+//! The machine: hardware, kernel, and everything the kernel keeps.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use hsakmt_core::errno::Errno;
+use hsakmt_core::seam::{DeviceNode, Os};
+use spin::{Mutex, MutexGuard};
+
+use crate::address_space::{AddressSpace, SpaceId};
+use crate::descriptor::{File, FileId};
+use crate::kernel::KernelProfile;
+use crate::kfd::{KfdObject, ObjectId};
+use crate::leftovers::Leftovers;
+use crate::log::{Log, Operation, Record};
+use crate::platform::SimPlatform;
+use crate::process::{Pid, ProcessState};
+use crate::profile::Profile;
+use crate::sysfs::{self, Content, Entry, Folder};
+use crate::topology::Topology;
+use crate::violation::{Rule, Violation};
+
+/// A simulated machine. Clones are the same machine.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    state: Arc<Mutex<State>>,
+}
+
+/// A condition of the driver or of a device node that opens meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Condition {
+    /// amdgpu is not loaded: no `/dev/kfd`, no render nodes, no topology.
+    ModuleNotLoaded,
+    /// A GPU reset or a suspend is in progress: an open of `/dev/kfd` that has to
+    /// make a process object is EINVAL.
+    ResetInProgress,
+}
+
+/// Something that happens to the topology.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// `generation_id` grows, and nothing else changes.
+    Generation,
+    /// The node goes away; later nodes move down and `generation_id` grows.
+    RemoveNode(usize),
+    /// The GPU of this node, announced but not ready, gets its id, name and clocks;
+    /// `generation_id` stays.
+    Ready(usize),
+}
+
+/// Everything behind the lock.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub kernel: KernelProfile,
+    pub topology: Topology,
+    pub tree: Folder,
+    pub generation: u64,
+    pub generation_on_every_read: bool,
+    /// Nodes whose GPU is announced and not filled.
+    pub not_ready: BTreeSet<usize>,
+    /// Changes with the number of topology reads until they happen.
+    pub scheduled: Vec<(u32, Change)>,
+    pub conditions: BTreeSet<Condition>,
+    /// What opens of a node answer, whatever else holds: file modes and lost devices.
+    pub open_errors: BTreeMap<u64, (DeviceNode, Errno)>,
+    pub files: BTreeMap<FileId, File>,
+    pub objects: BTreeMap<ObjectId, KfdObject>,
+    pub spaces: BTreeMap<SpaceId, AddressSpace>,
+    pub processes: BTreeMap<Pid, ProcessState>,
+    pub log: Log,
+    pub violations: Vec<Violation>,
+    pub opens: BTreeMap<String, u64>,
+    next_number: u64,
+    next_pid: u32,
+}
+
+impl Machine {
+    /// A machine of this profile, just booted, without processes.
+    #[must_use]
+    pub fn new(profile: &Profile) -> Machine {
+        let gpus = profile.topology.gpus().count() as u64;
+        let state = State {
+            kernel: profile.kernel,
+            topology: profile.topology.clone(),
+            tree: sysfs::build(profile),
+            // kernel-rules section 5: 1 after boot, one more for each GPU added.
+            generation: 1 + gpus,
+            generation_on_every_read: false,
+            not_ready: BTreeSet::new(),
+            scheduled: Vec::new(),
+            conditions: BTreeSet::new(),
+            open_errors: BTreeMap::new(),
+            files: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            spaces: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            log: Log::new(),
+            violations: Vec::new(),
+            opens: BTreeMap::new(),
+            next_number: 0,
+            next_pid: 1000,
+        };
+        Machine { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Starts a process. Its address space, clocks and threads are the host's.
+    #[must_use]
+    pub fn spawn<H: Os>(&self, host: H) -> SimPlatform<H> {
+        let pid = self.lock().spawn();
+        SimPlatform::new(self.clone(), pid, host)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// The kernel and its switches.
+    #[must_use]
+    pub fn kernel(&self) -> KernelProfile {
+        self.lock().kernel
+    }
+
+    /// The hardware as it is now.
+    #[must_use]
+    pub fn topology(&self) -> Topology {
+        self.lock().topology.clone()
+    }
+
+    /// Sets or ends a condition.
+    pub fn set_condition(&self, condition: Condition, holds: bool) {
+        let mut state = self.lock();
+        if holds {
+            state.conditions.insert(condition);
+        } else {
+            state.conditions.remove(&condition);
+        }
+    }
+
+    /// What every open of this node answers: EACCES for its file mode, EHWPOISON
+    /// after a fatal memory error, ENOENT for an invalid partition, ENODEV…
+    pub fn set_open_error(&self, node: DeviceNode, errno: Option<Errno>) {
+        let mut state = self.lock();
+        match errno {
+            Some(errno) => state.open_errors.insert(node_key(node), (node, errno)),
+            None => state.open_errors.remove(&node_key(node)),
+        };
+    }
+
+    /// Makes `generation_id` differ at each read.
+    pub fn change_generation_on_every_read(&self, yes: bool) {
+        self.lock().generation_on_every_read = yes;
+    }
+
+    /// Announces the GPU of a node without filling it: `gpu_id` reads 0 while
+    /// `simd_count` does not, until [`Change::Ready`].
+    pub fn set_not_ready(&self, node: usize) {
+        self.lock().not_ready.insert(node);
+    }
+
+    /// Lets something happen now.
+    pub fn change(&self, change: Change) {
+        self.lock().apply(change);
+    }
+
+    /// Lets something happen right after `reads` more files of the topology were read.
+    pub fn change_after_reads(&self, reads: u32, change: Change) {
+        let mut state = self.lock();
+        if reads == 0 {
+            state.apply(change);
+        } else {
+            state.scheduled.push((reads, change));
+        }
+    }
+
+    /// Serves these bytes under this absolute path, made or not made by the machine.
+    /// A later change of the topology rebuilds its folder.
+    pub fn put_file(&self, path: &str, contents: &[u8]) {
+        self.lock().tree.put_bytes(path, contents);
+    }
+
+    /// Lets reads of this path fail, while it is still listed and can be opened.
+    pub fn put_unreadable(&self, path: &str, errno: Errno) {
+        self.lock().tree.put(path, Entry::File(Content::Unreadable(errno)));
+    }
+
+    /// Makes an empty folder, in place of what was there.
+    pub fn put_folder(&self, path: &str) {
+        self.lock().tree.put_folder(path);
+    }
+
+    /// Takes away a path with all below it; whether there was one.
+    pub fn remove_path(&self, path: &str) -> bool {
+        self.lock().tree.remove(path).is_some()
+    }
+
+    /// A copy of the log.
+    #[must_use]
+    pub fn log(&self) -> Vec<Record> {
+        self.lock().log.records.clone()
+    }
+
+    /// The log, which starts anew.
+    pub fn take_log(&self) -> Vec<Record> {
+        core::mem::take(&mut self.lock().log.records)
+    }
+
+    /// Keeps no log from here on, or keeps one again.
+    pub fn keep_log(&self, keep: bool) {
+        self.lock().log.keep = keep;
+    }
+
+    /// How often anything was opened whose path begins so: devices, files, folders.
+    #[must_use]
+    pub fn opens(&self, prefix: &str) -> u64 {
+        let state = self.lock();
+        state.opens.iter().filter(|(path, _)| path.starts_with(prefix)).map(|(_, n)| n).sum()
+    }
+
+    /// The broken rules so far.
+    #[must_use]
+    pub fn violations(&self) -> Vec<Violation> {
+        self.lock().violations.clone()
+    }
+
+    /// The broken rules so far, which are forgotten.
+    pub fn take_violations(&self) -> Vec<Violation> {
+        core::mem::take(&mut self.lock().violations)
+    }
+
+    /// Panics with the list if a rule was broken.
+    #[track_caller]
+    pub fn assert_no_violations(&self) {
+        let violations = self.violations();
+        if !violations.is_empty() {
+            let mut text = String::new();
+            for violation in &violations {
+                text.push_str(&alloc::format!("\n  {violation}"));
+            }
+            panic!("rules were broken:{text}");
+        }
+    }
+
+    /// What processes hold now. Two of them can be compared.
+    #[must_use]
+    pub fn leftovers(&self) -> Leftovers {
+        Leftovers::of(&self.lock())
+    }
+}
+
+pub(crate) fn node_key(node: DeviceNode) -> u64 {
+    match node {
+        DeviceNode::Kfd => 0,
+        DeviceNode::Udmabuf => 1,
+        DeviceNode::Render(minor) => 2 + u64::from(minor),
+    }
+}
+
+impl State {
+    pub(crate) fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    pub(crate) fn next_pid(&mut self) -> Pid {
+        self.next_pid += 1;
+        Pid(self.next_pid)
+    }
+
+    pub(crate) fn violation(&mut self, process: Pid, rule: Rule, detail: String) {
+        self.violations.push(Violation { process, rule, detail });
+    }
+
+    pub(crate) fn count_open(&mut self, path: &str) {
+        if let Some(count) = self.opens.get_mut(path) {
+            *count += 1;
+        } else {
+            self.opens.insert(path.into(), 1);
+        }
+    }
+
+    pub(crate) fn record<T: Copy + Into<u64>>(
+        &mut self,
+        process: Pid,
+        result: Result<T, Errno>,
+        operation: impl FnOnce() -> Operation,
+    ) {
+        self.log.write(process, result.map(Into::into), operation);
+    }
+
+    /// kernel-rules section 1, "visible": the device cgroup, asked in the caller.
+    pub(crate) fn is_hidden(&self, process: Pid, node: DeviceNode) -> bool {
+        self.processes.get(&process).is_some_and(|p| p.hidden.contains(&node_key(node)))
+    }
+
+    pub(crate) fn after_topology_read(&mut self) {
+        let mut due = Vec::new();
+        self.scheduled.retain_mut(|(reads, change)| {
+            *reads -= 1;
+            if *reads == 0 {
+                due.push(*change);
+            }
+            *reads > 0
+        });
+        for change in due {
+            self.apply(change);
+        }
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Generation => self.generation += 1,
+            Change::Ready(node) => {
+                self.not_ready.remove(&node);
+            }
+            Change::RemoveNode(node) => {
+                self.topology.remove_node(node);
+                self.generation += 1;
+                sysfs::put_topology(&mut self.tree, &self.topology);
+            }
+        }
+    }
+
+    /// Drops what nobody refers to any more: open files by descriptors, mappings
+    /// and VM bindings; objects by address spaces and open files.
+    pub(crate) fn collect(&mut self) {
+        loop {
+            let mut files: BTreeSet<FileId> = BTreeSet::new();
+            for process in self.processes.values() {
+                files.extend(process.descriptors.iter().map(|(_, descriptor)| descriptor.file));
+            }
+            for space in self.spaces.values() {
+                files.extend(space.iter().filter_map(|(_, mapped)| mapped.shown.file()));
+            }
+            for object in self.objects.values() {
+                files.extend(object.bound_files());
+            }
+            let mut objects: BTreeSet<ObjectId> =
+                self.spaces.values().filter_map(|space| space.primary).collect();
+            for (_, file) in self.files.iter().filter(|(id, _)| files.contains(id)) {
+                if let File::Kfd { object } = file {
+                    objects.insert(*object);
+                }
+            }
+            let before = (self.files.len(), self.objects.len());
+            self.files.retain(|id, _| files.contains(id));
+            self.objects.retain(|id, _| objects.contains(id));
+            if before == (self.files.len(), self.objects.len()) {
+                return;
+            }
+        }
+    }
+}

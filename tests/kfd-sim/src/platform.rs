@@ -1,0 +1,539 @@
+//! The seams, implemented by the machine: [`SimPlatform`].
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ffi::CStr;
+use core::fmt;
+use core::ops::ControlFlow;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use hsakmt_core::errno::Errno;
+use hsakmt_core::seam::{
+    Advice, Call, Clock, DeviceNode, DeviceToken, Driver, EndOfFile, FileKind, MapDevice, Mapping,
+    MemoryPolicy, Os, Placement, Platform, Protection, Wake,
+};
+use spin::Mutex;
+
+use crate::address_space::{Mapped, Shown};
+use crate::device;
+use crate::log::{Execution, Operation};
+use crate::machine::Machine;
+use crate::process::{Pid, Process};
+use crate::sysfs;
+use crate::violation::Rule;
+
+/// The platform of one process: what the library under test is given.
+///
+/// Memory, clocks, threads and files outside `/sys`, `/proc` and `/dev` are the
+/// host's; devices, their files and the process id are the machine's.
+pub struct SimPlatform<H> {
+    host: H,
+    seat: Arc<Seat>,
+}
+
+/// Who acts through the platform, its devices included. It is another process
+/// between `enter_…` and `leave_child`.
+struct Seat {
+    machine: Machine,
+    pid: AtomicU32,
+    /// Zero in a forked child.
+    fork_word: AtomicU32,
+    /// The parents, with their fork words.
+    parents: Mutex<Vec<(Pid, u32)>>,
+}
+
+impl Seat {
+    fn pid(&self) -> Pid {
+        Pid(self.pid.load(Ordering::Relaxed))
+    }
+
+    fn close(&self, descriptor: u32) {
+        let pid = self.pid();
+        let mut state = self.machine.lock();
+        let removed = state
+            .processes
+            .get_mut(&pid)
+            .and_then(|process| process.descriptors.remove(descriptor));
+        let result = if removed.is_some() {
+            state.collect();
+            Ok(0_u32)
+        } else {
+            let detail = format!("close of descriptor {descriptor}");
+            state.violation(pid, Rule::DescriptorNotOpen, detail);
+            Err(Errno::EBADF)
+        };
+        state.record(pid, result, || Operation::Close(descriptor));
+    }
+}
+
+/// An open device. Dropping it closes its descriptor in the process that the
+/// platform then stands for.
+pub struct SimDevice {
+    seat: Arc<Seat>,
+    descriptor: u32,
+    owned: bool,
+}
+
+impl fmt::Debug for SimDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SimDevice").field(&self.descriptor).finish()
+    }
+}
+
+impl Drop for SimDevice {
+    fn drop(&mut self) {
+        if self.owned {
+            self.seat.close(self.descriptor);
+        }
+    }
+}
+
+impl<H: fmt::Debug> fmt::Debug for SimPlatform<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimPlatform")
+            .field("pid", &self.seat.pid())
+            .field("host", &self.host)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The same process.
+impl<H: Clone> Clone for SimPlatform<H> {
+    fn clone(&self) -> SimPlatform<H> {
+        SimPlatform { host: self.host.clone(), seat: self.seat.clone() }
+    }
+}
+
+impl<H: Os> SimPlatform<H> {
+    pub(crate) fn new(machine: Machine, pid: Pid, host: H) -> SimPlatform<H> {
+        let seat = Seat {
+            machine,
+            pid: AtomicU32::new(pid.0),
+            fork_word: AtomicU32::new(0),
+            parents: Mutex::new(Vec::new()),
+        };
+        SimPlatform { host, seat: Arc::new(seat) }
+    }
+
+    /// The host below.
+    pub fn host(&self) -> &H {
+        &self.host
+    }
+
+    /// The machine.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.seat.machine
+    }
+
+    /// The process that the platform stands for now.
+    #[must_use]
+    pub fn process(&self) -> Process {
+        Process::new(self.seat.machine.clone(), self.seat.pid())
+    }
+
+    /// fork(2), or clone(2) without CLONE_VM: the platform of the child, whose
+    /// fork word is zero.
+    #[must_use]
+    pub fn fork(&self) -> SimPlatform<H>
+    where
+        H: Clone,
+    {
+        let child = self.seat.machine.lock().fork(self.seat.pid(), false);
+        let pid = child.unwrap_or(self.seat.pid());
+        SimPlatform::new(self.seat.machine.clone(), pid, self.host.clone())
+    }
+
+    /// Goes on as a forked child with the same library object: the fork word is
+    /// zero, the process id another, the descriptors are copies. What the child
+    /// unmaps of its copy of the memory stays in the host, where the parent
+    /// needs it.
+    pub fn enter_fork_child(&self) -> Process {
+        let child = self.seat.machine.lock().fork(self.seat.pid(), true);
+        self.enter(child, Some(0))
+    }
+
+    /// Goes on as a vforked child, which shares the memory and so the fork word.
+    /// clone(2) with CLONE_VM and without CLONE_THREAD is the same.
+    pub fn enter_vfork_child(&self) -> Process {
+        let child = self.seat.machine.lock().vfork(self.seat.pid());
+        self.enter(child, None)
+    }
+
+    fn enter(&self, child: Option<Pid>, fork_word: Option<u32>) -> Process {
+        if let Some(child) = child {
+            let word = self.seat.fork_word.load(Ordering::Relaxed);
+            self.seat.parents.lock().push((self.seat.pid(), word));
+            self.seat.pid.store(child.0, Ordering::Relaxed);
+            if let Some(word) = fork_word {
+                self.seat.fork_word.store(word, Ordering::Relaxed);
+            }
+        }
+        self.process()
+    }
+
+    /// Ends the child and goes on as the parent, with its fork word as it was.
+    ///
+    /// After a vfork the word is shared: what the child wrote to it stays.
+    ///
+    /// # Panics
+    /// When no child was entered.
+    #[track_caller]
+    pub fn leave_child(&self) {
+        let child = self.seat.pid();
+        let Some((parent, word)) = self.seat.parents.lock().pop() else {
+            panic!("leave_child without a child");
+        };
+        let (gone, shared) = {
+            let mut state = self.seat.machine.lock();
+            let space = |pid| state.processes.get(&pid).map(|process| process.space);
+            let shared = space(child) == space(parent);
+            (state.exit(child), shared)
+        };
+        self.unmap_from_host(gone);
+        self.seat.pid.store(parent.0, Ordering::Relaxed);
+        if !shared {
+            self.seat.fork_word.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// execve(2): another program in the same process. The library's object is
+    /// gone in reality; what remains are descriptors without close-on-exec.
+    pub fn exec(&self) {
+        let gone = self.seat.machine.lock().exec(self.seat.pid());
+        self.unmap_from_host(gone);
+        self.seat.fork_word.store(0, Ordering::Relaxed);
+    }
+
+    fn unmap_from_host(&self, ranges: Vec<(usize, Mapped)>) {
+        for (address, mapped) in ranges.into_iter().filter(|(_, mapped)| !mapped.borrowed) {
+            // The range was mapped by the host and is now nobody's.
+            let _ = self.host.unmap(address, mapped.length);
+        }
+    }
+
+    fn read_owned(&self, path: &str, into: &mut Vec<u8>, limit: usize) -> Result<(), Errno> {
+        let pid = self.seat.pid();
+        let mut state = self.seat.machine.lock();
+        state.count_open(path);
+        // The file takes a descriptor for a moment.
+        let free = state.processes.get(&pid).map(|process| process.descriptors.lowest_free());
+        let result = match free {
+            Some(Ok(_)) => sysfs::read(&mut state, pid, path),
+            Some(Err(errno)) => Err(errno),
+            None => Err(Errno::ESRCH),
+        };
+        let result = result.and_then(|bytes| {
+            if bytes.len() > limit {
+                return Err(Errno::EFBIG);
+            }
+            into.try_reserve(bytes.len()).map_err(|_| Errno::ENOMEM)?;
+            into.extend_from_slice(&bytes);
+            Ok(bytes.len() as u64)
+        });
+        state.record(pid, result, || Operation::ReadFile(path.to_string()));
+        result.map(|_| ())
+    }
+
+    fn list_owned(&self, path: &str) -> Result<Vec<(String, FileKind)>, Errno> {
+        let pid = self.seat.pid();
+        let mut state = self.seat.machine.lock();
+        state.count_open(path);
+        let free = state.processes.get(&pid).map(|process| process.descriptors.lowest_free());
+        let result = match free {
+            Some(Ok(_)) => sysfs::list(&state, path),
+            Some(Err(errno)) => Err(errno),
+            None => Err(Errno::ESRCH),
+        };
+        let count = result.as_ref().map(|names| names.len() as u64).map_err(|errno| *errno);
+        state.record(pid, count, || Operation::ListFolder(path.to_string()));
+        result
+    }
+
+    fn record(&self, result: Result<u64, Errno>, operation: impl FnOnce() -> Operation) {
+        self.seat.machine.lock().record(self.seat.pid(), result, operation);
+    }
+}
+
+impl<H: Os> Platform for SimPlatform<H> {
+    type Os = SimPlatform<H>;
+    type Driver = SimPlatform<H>;
+
+    fn os(&self) -> &SimPlatform<H> {
+        self
+    }
+
+    fn driver(&self) -> &SimPlatform<H> {
+        self
+    }
+}
+
+fn done(result: Result<(), Errno>) -> Result<u64, Errno> {
+    result.map(|()| 0)
+}
+
+impl<H: Os> Os for SimPlatform<H> {
+    fn page_size(&self) -> usize {
+        self.host.page_size()
+    }
+
+    fn map(&self, mapping: Mapping) -> Result<usize, Errno> {
+        let result = self.host.map(mapping);
+        let pid = self.seat.pid();
+        let mut state = self.seat.machine.lock();
+        if let (Ok(address), Some(space)) = (result, state.space_of(pid)) {
+            space.insert(
+                address,
+                Mapped {
+                    length: mapping.length,
+                    shown: Shown::Anonymous,
+                    dont_fork: false,
+                    borrowed: false,
+                },
+            );
+            if matches!(mapping.placement, Placement::Replace(_)) {
+                state.collect();
+            }
+        }
+        state.record(pid, result.map(|address| address as u64), || Operation::Map(mapping));
+        result
+    }
+
+    fn unmap(&self, address: usize, length: usize) -> Result<(), Errno> {
+        let pid = self.seat.pid();
+        let in_place_child = !self.seat.parents.lock().is_empty();
+        let borrowed: Vec<_> = {
+            let mut state = self.seat.machine.lock();
+            let removed =
+                state.space_of(pid).map_or_else(Vec::new, |space| space.remove(address, length));
+            state.collect();
+            removed
+        };
+        let result = if in_place_child && borrowed.iter().any(|(_, mapped)| mapped.borrowed) {
+            self.unmap_from_host(borrowed);
+            Ok(())
+        } else {
+            self.host.unmap(address, length)
+        };
+        self.record(done(result), || Operation::Unmap { address, length });
+        result
+    }
+
+    fn protect(&self, address: usize, length: usize, allow: Protection) -> Result<(), Errno> {
+        let result = self.host.protect(address, length, allow);
+        self.record(done(result), || Operation::Protect { address, length, allow });
+        result
+    }
+
+    fn advise(&self, address: usize, length: usize, advice: Advice) -> Result<(), Errno> {
+        let result = self.host.advise(address, length, advice);
+        let pid = self.seat.pid();
+        let mut state = self.seat.machine.lock();
+        if result.is_ok() && matches!(advice, Advice::DontFork | Advice::DoFork) {
+            if let Some(space) = state.space_of(pid) {
+                space.set_dont_fork(address, length, advice == Advice::DontFork);
+            }
+        }
+        state.record(pid, done(result), || Operation::Advise { address, length, advice });
+        result
+    }
+
+    fn bind(
+        &self,
+        address: usize,
+        length: usize,
+        policy: MemoryPolicy,
+        nodes: &[u64],
+    ) -> Result<(), Errno> {
+        let result = self.host.bind(address, length, policy, nodes);
+        self.record(done(result), || Operation::Bind {
+            address,
+            length,
+            policy,
+            nodes: nodes.to_vec(),
+        });
+        result
+    }
+
+    fn read_file(
+        &self,
+        path: &CStr,
+        into: &mut Vec<u8>,
+        limit: usize,
+        end: EndOfFile,
+    ) -> Result<(), Errno> {
+        match path.to_str() {
+            Ok(text) if sysfs::owns(text) => self.read_owned(text, into, limit),
+            _ => {
+                let text = path.to_string_lossy().into_owned();
+                self.seat.machine.lock().count_open(&text);
+                let result = self.host.read_file(path, into, limit, end);
+                self.record(done(result), || Operation::ReadFile(text));
+                result
+            }
+        }
+    }
+
+    fn list_folder(
+        &self,
+        path: &CStr,
+        visit: &mut dyn FnMut(&[u8], FileKind) -> ControlFlow<()>,
+    ) -> Result<(), Errno> {
+        match path.to_str() {
+            Ok(text) if sysfs::owns(text) => {
+                for (name, kind) in self.list_owned(text)? {
+                    if visit(name.as_bytes(), kind).is_break() {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            _ => {
+                let text = path.to_string_lossy().into_owned();
+                self.seat.machine.lock().count_open(&text);
+                let result = self.host.list_folder(path, visit);
+                self.record(done(result), || Operation::ListFolder(text));
+                result
+            }
+        }
+    }
+
+    fn now(&self, clock: Clock) -> u64 {
+        self.host.now(clock)
+    }
+
+    fn sleep(&self, ns: u64) {
+        self.host.sleep(ns);
+    }
+
+    fn futex_wait(
+        &self,
+        word: &AtomicU32,
+        expected: u32,
+        timeout: Option<u64>,
+    ) -> Result<Wake, Errno> {
+        self.host.futex_wait(word, expected, timeout)
+    }
+
+    fn futex_wake(&self, word: &AtomicU32, count: u32) {
+        self.host.futex_wake(word, count);
+    }
+
+    fn thread_id(&self) -> u32 {
+        self.host.thread_id()
+    }
+
+    fn process_id(&self) -> u32 {
+        self.seat.pid().0
+    }
+
+    fn fork_word(&self) -> &AtomicU32 {
+        &self.seat.fork_word
+    }
+
+    fn wmb_device(&self) {
+        self.host.wmb_device();
+    }
+
+    fn rmb_device(&self) {
+        self.host.rmb_device();
+    }
+
+    fn flush_wc(&self) {
+        self.host.flush_wc();
+    }
+}
+
+impl<H: Os> Driver for SimPlatform<H> {
+    type Device = SimDevice;
+
+    fn open(&self, node: DeviceNode) -> Result<SimDevice, Errno> {
+        let pid = self.seat.pid();
+        let mut state = self.seat.machine.lock();
+        state.count_open(&node.to_string());
+        let result = device::open(&mut state, pid, node);
+        state.collect();
+        state.record(pid, result, || Operation::Open(node));
+        let descriptor = result?;
+        Ok(SimDevice { seat: self.seat.clone(), descriptor, owned: true })
+    }
+
+    fn execute(&self, device: &SimDevice, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
+        let pid = self.seat.pid();
+        let descriptor = device.descriptor;
+        let mut state = self.seat.machine.lock();
+        let sent = if state.log.keep { call.block.to_vec() } else { Vec::new() };
+        let clock = |clock| self.host.now(clock);
+        let node = state.file(pid, descriptor).and_then(|(_, file)| file.node());
+        let result = device::execute(&mut state, pid, descriptor, call, &clock);
+        state.collect();
+        state.record(pid, result, || {
+            Operation::Execute(Execution {
+                descriptor,
+                node,
+                request: call.request,
+                name: call.name,
+                fields: call.fields,
+                sent,
+                returned: call.block.to_vec(),
+            })
+        });
+        result
+    }
+
+    fn map(&self, device: &SimDevice, mapping: MapDevice) -> Result<usize, Errno> {
+        let pid = self.seat.pid();
+        let descriptor = device.descriptor;
+        let checked = device::check_map(
+            &mut self.seat.machine.lock(),
+            pid,
+            descriptor,
+            mapping,
+            self.host.page_size(),
+        );
+        let result = checked.and_then(|shown| {
+            // The host's memory stands for the device's. The lock is not held:
+            // the host may take as long as it likes.
+            let address = self.host.map(Mapping {
+                placement: mapping.placement,
+                length: mapping.length,
+                protection: mapping.protection,
+                reserve: true,
+                shared: true,
+            })?;
+            let mut state = self.seat.machine.lock();
+            if let Some(space) = state.space_of(pid) {
+                space.insert(
+                    address,
+                    Mapped { length: mapping.length, shown, dont_fork: false, borrowed: false },
+                );
+            }
+            Ok(address)
+        });
+        let address = result.map(|address| address as u64);
+        self.record(address, || Operation::MapDevice { descriptor, mapping });
+        result
+    }
+
+    fn token(&self, device: &SimDevice) -> DeviceToken {
+        DeviceToken(device.descriptor)
+    }
+
+    fn close_inherited(&self, node: DeviceNode, token: DeviceToken) {
+        let found = self.seat.machine.lock().file(self.seat.pid(), token.0);
+        if found.and_then(|(_, file)| file.node()) == Some(node) {
+            self.seat.close(token.0);
+        }
+    }
+
+    fn adopt(&self, token: DeviceToken) -> SimDevice {
+        SimDevice { seat: self.seat.clone(), descriptor: token.0, owned: true }
+    }
+
+    fn release(&self, mut device: SimDevice) -> DeviceToken {
+        device.owned = false;
+        DeviceToken(device.descriptor)
+    }
+}

@@ -1,0 +1,439 @@
+//! From a chip and a few counts to the nodes of a machine.
+
+use alloc::borrow::ToOwned;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::ProfileError;
+use super::chips::{Chip, Fabric};
+use crate::kernel::KernelProfile;
+use crate::topology::{
+    Bank, Cache, Cpu, Gpu, GpuProperties, Link, Node, RenderNumbers, Topology,
+};
+
+/// What a profile's text asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    chip: Option<&'static Chip>,
+    pub devices: u32,
+    pub sockets: u32,
+    /// Logical processors of a socket.
+    pub cores: u32,
+    /// Bytes of a device.
+    pub vram: u64,
+    /// Bytes of it that the CPU reaches; all when not given.
+    pub visible_vram: Option<u64>,
+    /// Bytes of a socket.
+    pub ram: u64,
+    /// Partitions of a device.
+    pub partitions: u32,
+    pub xgmi: bool,
+}
+
+/// The driver numbers compute units of discrete GPUs from here.
+const FIRST_SIMD_ID: u32 = 0x8000_1000;
+/// The first render node's minor.
+const FIRST_RENDER_MINOR: u32 = 128;
+/// kfd_crat.h: a PCIe link, and one XGMI hop.
+const PCIE_WEIGHT: u32 = 20;
+const XGMI_WEIGHT: u32 = 15;
+/// Between partitions of one device.
+const SAME_DEVICE_WEIGHT: u32 = 13;
+const SAME_DEVICE_BANDWIDTH: u32 = 819_200;
+/// The NUMA distance between two sockets.
+const SOCKET_WEIGHT: u32 = 32;
+/// kfd_crat.h: bit 0 enabled, bit 1 not coherent.
+const ENABLED: u32 = 1;
+const ENABLED_NON_COHERENT: u32 = 3;
+
+impl Plan {
+    pub(super) fn new(
+        chip: Option<&'static Chip>,
+        devices: u32,
+        sockets: u32,
+        cores: u32,
+    ) -> Plan {
+        let ram = if chip.is_some() { 64 << 30 } else { 16 << 30 };
+        Plan {
+            chip,
+            devices,
+            sockets,
+            cores,
+            vram: chip.map_or(0, |chip| chip.vram),
+            visible_vram: None,
+            ram,
+            partitions: 1,
+            xgmi: true,
+        }
+    }
+
+    pub(super) fn dies(&self) -> u32 {
+        self.chip.map_or(1, |chip| chip.dies)
+    }
+
+    pub(super) fn build(&self, kernel: KernelProfile) -> Result<Topology, ProfileError> {
+        let mut topology = Topology {
+            platform_oem: 2_314_885_531_408_816_194,
+            platform_id: 35_542_066_745_154,
+            platform_rev: 1,
+            nodes: Vec::new(),
+        };
+        for socket in 0..self.sockets {
+            topology.nodes.push(self.socket(socket));
+        }
+        if let Some(chip) = self.chip {
+            // kfd_topology.c: a process has at most 64 records, one for each GPU.
+            if self.devices.saturating_mul(self.partitions) > 128 {
+                return Err(ProfileError::Impossible("at most 128 GPUs have a render node"));
+            }
+            if self.vram / u64::from(self.partitions) < 1 << 28 {
+                return Err(ProfileError::Impossible("a GPU has at least 256 MiB"));
+            }
+            for device in 0..self.devices {
+                for partition in 0..self.partitions {
+                    topology.nodes.push(self.gpu(chip, kernel, device, partition));
+                }
+            }
+        }
+        topology.assign_gpu_ids();
+        let links: Vec<_> = (0..topology.nodes.len() as u32)
+            .map(|node| (self.io_links(&topology, node), self.p2p_links(kernel, node)))
+            .collect();
+        for (node, (io_links, p2p_links)) in topology.nodes.iter_mut().zip(links) {
+            node.io_links = io_links;
+            node.p2p_links = p2p_links;
+        }
+        Ok(topology)
+    }
+
+    fn socket(&self, socket: u32) -> Node {
+        // APIC ids leave room for a power of two of processors in each socket.
+        let stride = self.cores.next_power_of_two();
+        Node {
+            cpu: Some(Cpu {
+                cores: self.cores,
+                first_apic_id: socket * stride,
+                model_name: if self.chip.is_some_and(|chip| chip.apu) {
+                    "AMD Ryzen 7 7840U w/ Radeon 780M Graphics".to_owned()
+                } else {
+                    "AMD EPYC 9654 96-Core Processor".to_owned()
+                },
+                vendor: "AuthenticAMD".to_owned(),
+                clock: 3700,
+            }),
+            banks: vec![Bank { size_in_bytes: self.ram, ..Bank::default() }],
+            ..Node::default()
+        }
+    }
+
+    fn gpu(&self, chip: &Chip, kernel: KernelProfile, device: u32, partition: u32) -> Node {
+        let xcc = chip.dies / self.partitions;
+        let arrays = chip.array_count * xcc;
+        let index = device * self.partitions + partition;
+        let engines = chip.sdma_engines * chip.dies / self.partitions;
+        let pcie_engines = chip.pcie_sdma_engines.min(engines);
+        let vram = self.vram / u64::from(self.partitions);
+        let visible_vram = match self.visible_vram {
+            Some(bar) => (bar / u64::from(self.partitions)).min(vram),
+            None => vram,
+        };
+        // One device per bus; the buses are those of a common eight-GPU board.
+        let bus = [0x05, 0x27, 0x47, 0x65, 0x85, 0xa7, 0xc7, 0xe5]
+            .get((device % 8) as usize)
+            .copied()
+            .unwrap_or(0);
+        let properties = GpuProperties {
+            simd_count: chip.compute_units * xcc * chip.simd_per_cu,
+            simd_id_base: FIRST_SIMD_ID + index * arrays * chip.cu_per_simd_array,
+            max_waves_per_simd: chip.max_waves_per_simd,
+            lds_size_in_kb: 64,
+            gds_size_in_kb: 0,
+            num_gws: chip.num_gws,
+            wave_front_size: chip.wave_front_size,
+            array_count: arrays,
+            simd_arrays_per_engine: chip.simd_arrays_per_engine,
+            cu_per_simd_array: chip.cu_per_simd_array,
+            simd_per_cu: chip.simd_per_cu,
+            max_slots_scratch_cu: 32,
+            gfx_target_version: chip.gfx_target_version,
+            vendor_id: 0x1002,
+            device_id: chip.device_id,
+            location_id: bus << 8 | partition,
+            domain: device / 8,
+            drm_render_minor: FIRST_RENDER_MINOR + index,
+            hive_id: self.hive(index).map_or(0, |hive| 0xd2c5_8e1f_0a47_3b00 + u64::from(hive)),
+            num_sdma_engines: pcie_engines,
+            num_sdma_xgmi_engines: engines - pcie_engines,
+            num_sdma_queues_per_engine: chip.sdma_queues,
+            num_cp_queues: chip.cp_queues,
+            max_engine_clk_fcompute: chip.clock,
+            local_mem_size: 0,
+            fw_version: chip.fw_version,
+            capability: capability(chip, kernel),
+            capability2: 0,
+            debug_prop: chip.debug_prop,
+            sdma_fw_version: chip.sdma_fw_version,
+            unique_id: if chip.apu {
+                0
+            } else {
+                // A partition shows its own number only from 7.2 on.
+                let own = if kernel.has_keys_of_7_2() { u64::from(partition) } else { 0 };
+                (0x1901_75e4_2d3c_0000 + (u64::from(device) << 32)) | own
+            },
+            num_xcc: xcc,
+        };
+        let gpu = Gpu {
+            id: 0,
+            name: chip.name.to_owned(),
+            properties,
+            vram,
+            visible_vram,
+            gtt: self.ram * u64::from(self.sockets) / 2,
+            apu: chip.apu,
+            svm_capable: chip.svm_capable,
+            render: RenderNumbers {
+                family: chip.family,
+                pci_revision: chip.pci_revision,
+                external_revision: chip.external_revision,
+                counter_khz: 100_000,
+                vram_type: chip.vram_type,
+                vram_bits: chip.vram_bits,
+                memory_clock: chip.memory_clock,
+                gb_addr_config: chip.gb_addr_config,
+                subsystem_vendor: chip.subsystem >> 16,
+                subsystem_device: chip.subsystem & 0xffff,
+            },
+        };
+        let caches = caches(chip, &gpu.properties, kernel);
+        Node { banks: banks(&gpu), caches, gpu: Some(gpu), ..Node::default() }
+    }
+
+    /// The number of this GPU's hive.
+    fn hive(&self, gpu: u32) -> Option<u32> {
+        let chip = self.chip?;
+        match chip.fabric {
+            Fabric::Hives(size) if self.xgmi => Some(gpu / self.partitions / size as u32),
+            _ => None,
+        }
+    }
+
+    /// The socket next to this GPU.
+    fn socket_of(&self, gpu: u32) -> u32 {
+        let gpus = self.devices.saturating_mul(self.partitions).max(1);
+        (u64::from(gpu) * u64::from(self.sockets) / u64::from(gpus)) as u32
+    }
+
+    fn link(&self, kind: u32, node_from: u32, node_to: u32) -> Link {
+        Link { kind, node_from, node_to, ..Link::default() }
+    }
+
+    fn pcie_link(&self, node_from: u32, node_to: u32, flags: u32) -> Link {
+        let bandwidth = self.chip.map_or(0, |chip| chip.pcie_bandwidth);
+        Link {
+            weight: PCIE_WEIGHT,
+            min_bandwidth: 312,
+            max_bandwidth: bandwidth,
+            recommended_sdma_engine_id_mask: self.chip.map_or(0, |chip| {
+                (1 << chip.pcie_sdma_engines) - 1
+            }),
+            flags,
+            ..self.link(Link::PCIE, node_from, node_to)
+        }
+    }
+
+    fn io_links(&self, topology: &Topology, node: u32) -> Vec<Link> {
+        let sockets = self.sockets;
+        let mut links = Vec::new();
+        for other in 0..topology.nodes.len() as u32 {
+            if other == node {
+                continue;
+            }
+            match (node.checked_sub(sockets), other.checked_sub(sockets)) {
+                (None, None) => links.push(Link {
+                    weight: SOCKET_WEIGHT,
+                    ..self.link(Link::HYPERTRANSPORT, node, other)
+                }),
+                (None, Some(gpu)) if self.socket_of(gpu) == node => {
+                    links.push(self.pcie_link(node, other, ENABLED_NON_COHERENT));
+                }
+                (Some(gpu), None) if self.socket_of(gpu) == other => {
+                    links.push(self.pcie_link(node, other, ENABLED));
+                }
+                (Some(gpu), Some(peer)) => {
+                    if let Some(hive) = self.hive(gpu) {
+                        if self.hive(peer) == Some(hive) {
+                            links.push(self.xgmi_link(topology, node, other));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        links
+    }
+
+    fn xgmi_link(&self, topology: &Topology, node: u32, other: u32) -> Link {
+        let (gpu, peer) = (node - self.sockets, other - self.sockets);
+        let same_device = gpu / self.partitions == peer / self.partitions;
+        let bandwidth = match (same_device, self.chip) {
+            (true, _) => SAME_DEVICE_BANDWIDTH,
+            (false, Some(chip)) if self.partitions == 1 => chip.xgmi_bandwidth,
+            _ => 0,
+        };
+        let properties = topology
+            .nodes
+            .get(node as usize)
+            .and_then(|n| n.gpu.as_ref())
+            .map(|gpu| gpu.properties)
+            .unwrap_or_default();
+        let (pcie, xgmi) = (properties.num_sdma_engines, properties.num_sdma_xgmi_engines);
+        // The engines for XGMI, or all where none is set aside for it.
+        let engines =
+            if xgmi == 0 { (1_u32 << pcie) - 1 } else { ((1_u32 << xgmi) - 1) << pcie };
+        Link {
+            weight: if same_device {
+                SAME_DEVICE_WEIGHT
+            } else if self.partitions == 1 {
+                XGMI_WEIGHT
+            } else {
+                // As captured: a hop to another device's partition.
+                41
+            },
+            min_bandwidth: bandwidth,
+            max_bandwidth: bandwidth,
+            recommended_sdma_engine_id_mask: engines,
+            flags: ENABLED,
+            ..self.link(Link::XGMI, node, other)
+        }
+    }
+
+    /// Links over more than one hop, which the driver makes where peer access
+    /// over PCIe is possible: to GPUs it needs their whole memory visible.
+    fn p2p_links(&self, kernel: KernelProfile, node: u32) -> Vec<Link> {
+        let mut links = Vec::new();
+        let whole_bar = self.visible_vram.is_none_or(|bar| bar >= self.vram);
+        if !kernel.p2p || self.chip.is_none_or(|chip| chip.apu) {
+            return links;
+        }
+        let nodes = self.sockets + self.devices * self.partitions;
+        for other in (0..nodes).filter(|&other| other != node) {
+            let (gpu, peer) = (node.checked_sub(self.sockets), other.checked_sub(self.sockets));
+            let (weight, flags) = match (gpu, peer) {
+                (None, Some(gpu)) if self.socket_of(gpu) != node && whole_bar => {
+                    (PCIE_WEIGHT + SOCKET_WEIGHT, ENABLED_NON_COHERENT)
+                }
+                (Some(gpu), None) if self.socket_of(gpu) != other => {
+                    (PCIE_WEIGHT + SOCKET_WEIGHT, ENABLED)
+                }
+                (Some(gpu), Some(peer)) if whole_bar => {
+                    if self.hive(gpu).is_some() && self.hive(gpu) == self.hive(peer) {
+                        continue;
+                    }
+                    let between = if self.socket_of(gpu) == self.socket_of(peer) {
+                        0
+                    } else {
+                        SOCKET_WEIGHT
+                    };
+                    (2 * PCIE_WEIGHT + between, ENABLED_NON_COHERENT)
+                }
+                _ => continue,
+            };
+            links.push(Link { weight, flags, ..self.link(Link::PCIE, node, other) });
+        }
+        links
+    }
+}
+
+/// kfd_topology.h, HSA_CAP_*: the SVM bit where chip and kernel have it, and the
+/// debugger's bits (15 to 18, 29) from the first kernel with the debugger on.
+fn capability(chip: &Chip, kernel: KernelProfile) -> u32 {
+    const SVM: u32 = 1 << 27;
+    const DEBUGGER: u32 = 0xf << 15 | 1 << 29;
+    const QUEUE_RESET: u32 = 1 << 31;
+    let mut capability = chip.capability;
+    if kernel.svm && chip.svm_capable {
+        capability |= SVM;
+    }
+    if !kernel.has_keys_of_6_12() {
+        capability &= !(DEBUGGER | QUEUE_RESET);
+    }
+    capability
+}
+
+fn banks(gpu: &Gpu) -> Vec<Bank> {
+    let bank = |heap_type, size_in_bytes| Bank {
+        heap_type,
+        size_in_bytes,
+        flags: 0,
+        width: gpu.render.vram_bits,
+        mem_clk_max: gpu.render.memory_clock,
+    };
+    let (public, private) = (gpu.visible_vram, gpu.vram - gpu.visible_vram);
+    // kfd_crat.c: one public bank when all is visible, else a bank of each kind.
+    match (public, private) {
+        (public, 0) => vec![bank(1, public)],
+        (0, private) => vec![bank(2, private)],
+        (public, private) => vec![bank(1, public), bank(2, private)],
+    }
+}
+
+fn caches(chip: &Chip, properties: &GpuProperties, kernel: KernelProfile) -> Vec<Cache> {
+    const DATA: u32 = 1;
+    const INSTRUCTION: u32 = 2;
+    const SIMD: u32 = 8;
+    let sizes = &chip.caches;
+    let line = if kernel.has_keys_of_6_12() { sizes.line } else { 0 };
+    let cache = |first: u32, level, size, kind, map: Vec<u8>| Cache {
+        processor_id_low: properties.simd_id_base + first,
+        level,
+        size,
+        cache_line_size: line,
+        kind: kind | SIMD,
+        sibling_map: map,
+        ..Cache::default()
+    };
+    let per_array = chip.cu_per_simd_array;
+    let arrays = properties.array_count;
+    let dies = properties.num_xcc.max(1);
+    let active = |array: u32| {
+        // Inactive units are spread over the arrays of a die, the last ones first.
+        let of_die = chip.compute_units;
+        let array = array % chip.array_count;
+        of_die / chip.array_count + u32::from(array < of_die % chip.array_count)
+    };
+    let one_array = |unit: u32, count: u32| -> Vec<u8> {
+        (0..32).map(|n| u8::from(n >= unit && n < unit + count)).collect()
+    };
+    let mut caches = Vec::new();
+    for (size, kind, shared_by) in [
+        (sizes.vector_l1, DATA, 1),
+        (sizes.scalar_l1, DATA, sizes.shared_by),
+        (sizes.instruction_l1, INSTRUCTION, sizes.shared_by),
+        (sizes.graphics_l1, DATA, per_array),
+    ] {
+        if size == 0 {
+            continue;
+        }
+        for array in 0..arrays {
+            let units = if shared_by == 1 { active(array) } else { per_array };
+            for unit in (0..units).step_by(shared_by as usize) {
+                let count = shared_by.min(per_array - unit);
+                let map = one_array(unit, count);
+                caches.push(cache(array * per_array + unit, 1, size, kind, map));
+            }
+        }
+    }
+    for (level, size, count) in [(2, sizes.l2, dies), (3, sizes.l3, 1)] {
+        if size == 0 {
+            continue;
+        }
+        for die in 0..count {
+            let arrays = arrays / count;
+            let map: Vec<u8> = (0..arrays.min(8))
+                .flat_map(|array| one_array(0, active(array)))
+                .collect();
+            caches.push(cache(die * arrays * per_array, level, size, DATA, map));
+        }
+    }
+    caches
+}

@@ -1,0 +1,251 @@
+//! Machines by name.
+//!
+//! A profile's text is `NAME[:OPTION,…]`. `mi300x:gpus=4,vram=64G` is four
+//! GPUs, `mi300x:cpx` eight devices in eight partitions each.
+//!
+//! | name | machine |
+//! |---|---|
+//! | `cpu-only` | no GPU |
+//! | `mi300x` | 8 gfx942 in one XGMI hive; `spx`, `dpx`, `qpx`, `cpx` choose the partitions |
+//! | `mi210x8` | 8 gfx90a in two hives of four |
+//! | `mi50`, `rx6800`, `rx7900` | one gfx906, gfx1030, gfx1100 |
+//! | `apu` | one gfx1103 in the CPU |
+//!
+//! | option | meaning |
+//! |---|---|
+//! | `gpus=N` | devices (not partitions) |
+//! | `cpus=N`, `cores=N` | sockets, logical processors of each |
+//! | `vram=SIZE`, `bar=SIZE`, `ram=SIZE` | memory of a device, what of it the CPU reaches, memory of a socket |
+//! | `kernel=6.1`, `6.12`, `7.2` | whose rules |
+//! | `kfd=N` | reported KFD minor |
+//! | `svm=0\|1`, `p2p=0\|1`, `xgmi=0\|1`, `secondary=0\|1`, `dkms=0\|1` | switches |
+//!
+//! Sizes end with `K`, `M`, `G` or `T` or are bytes.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
+
+use crate::kernel::{Kernel, KernelProfile};
+use crate::topology::Topology;
+
+mod captured;
+mod chips;
+mod layout;
+
+pub use captured::CapturedTreeError;
+use chips::Chip;
+use layout::Plan;
+
+/// What a machine is made of: hardware and kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// The kernel and its switches.
+    pub kernel: KernelProfile,
+    /// The hardware.
+    pub topology: Topology,
+    /// Files that are served as they are instead of being generated.
+    pub(crate) captured: captured::Files,
+}
+
+/// Why a profile's text names no machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// No machine of this name.
+    UnknownName(String),
+    /// No option of this name, or not for this machine.
+    UnknownOption(String),
+    /// The option's value is not what the option takes.
+    BadValue {
+        /// The option.
+        option: String,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        expected: &'static str,
+    },
+    /// The parts do not make a machine.
+    Impossible(&'static str),
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProfileError::UnknownName(name) => {
+                write!(f, "no machine is called \"{name}\"; there are")?;
+                for (n, (known, _)) in NAMES.iter().enumerate() {
+                    write!(f, "{} {known}", if n == 0 { "" } else { "," })?;
+                }
+                Ok(())
+            }
+            ProfileError::UnknownOption(option) => write!(f, "no option \"{option}\""),
+            ProfileError::BadValue { option, value, expected } => {
+                write!(f, "{option}={value}: expected {expected}")
+            }
+            ProfileError::Impossible(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl core::error::Error for ProfileError {}
+
+/// What a name stands for before its options apply.
+#[derive(Clone, Copy)]
+struct Base {
+    chip: Option<&'static Chip>,
+    devices: u32,
+    sockets: u32,
+    cores: u32,
+}
+
+const fn base(chip: Option<&'static Chip>, devices: u32, sockets: u32, cores: u32) -> Base {
+    Base { chip, devices, sockets, cores }
+}
+
+const NAMES: &[(&str, Base)] = &[
+    ("cpu-only", base(None, 0, 1, 4)),
+    ("mi300x", base(Some(&chips::MI300X), 8, 2, 96)),
+    ("mi210x8", base(Some(&chips::MI210), 8, 2, 64)),
+    ("mi210", base(Some(&chips::MI210), 1, 1, 64)),
+    ("mi50", base(Some(&chips::MI50), 1, 1, 16)),
+    ("rx6800", base(Some(&chips::RX_6800), 1, 1, 16)),
+    ("rx7900", base(Some(&chips::RX_7900), 1, 1, 16)),
+    ("apu", base(Some(&chips::APU_780M), 1, 1, 16)),
+];
+
+impl Profile {
+    /// The names that [`Profile::from_str`] knows.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(name, _)| *name)
+    }
+
+    /// The machine of this text, on the kernel that Debian 13 has unless the text
+    /// names another.
+    ///
+    /// # Errors
+    /// See [`ProfileError`].
+    pub fn parse(text: &str) -> Result<Profile, ProfileError> {
+        let (name, options) = text.split_once(':').unwrap_or((text, ""));
+        let Some((_, base)) = NAMES.iter().find(|(known, _)| *known == name) else {
+            return Err(ProfileError::UnknownName(name.to_owned()));
+        };
+        let mut kernel = KernelProfile::debian(Kernel::V6_12);
+        let mut plan = Plan::new(base.chip, base.devices, base.sockets, base.cores);
+        // The kernel comes first: it sets the defaults that the switches change.
+        for option in options.split(',').filter(|option| option.starts_with("kernel=")) {
+            let value = option.trim_start_matches("kernel=");
+            kernel = KernelProfile::debian(match value {
+                "6.1" => Kernel::V6_1,
+                "6.12" => Kernel::V6_12,
+                "7.2" => Kernel::V7_2,
+                _ => return Err(bad("kernel", value, "6.1, 6.12 or 7.2")),
+            });
+        }
+        for option in options.split(',').filter(|option| !option.is_empty()) {
+            let (key, value) = option.split_once('=').unwrap_or((option, ""));
+            match key {
+                "kernel" => {}
+                "gpus" if base.chip.is_some() => plan.devices = number(key, value, 0..=64)?,
+                "cpus" => plan.sockets = number(key, value, 1..=64)?,
+                "cores" => plan.cores = number(key, value, 1..=1024)?,
+                "vram" if base.chip.is_some() => plan.vram = size(key, value)?,
+                "bar" if base.chip.is_some() => plan.visible_vram = Some(size(key, value)?),
+                "ram" => plan.ram = size(key, value)?,
+                "kfd" => kernel.kfd_minor = number(key, value, 0..=u32::from(u16::MAX))?,
+                "svm" => kernel.svm = switch(key, value)?,
+                "p2p" => kernel.p2p = switch(key, value)?,
+                "xgmi" if base.chip.is_some() => plan.xgmi = switch(key, value)?,
+                "secondary" => kernel.secondary_contexts = switch(key, value)?,
+                "dkms" => {
+                    kernel.out_of_tree = switch(key, value)?;
+                    kernel.svm |= kernel.out_of_tree;
+                    kernel.p2p |= kernel.out_of_tree;
+                }
+                "spx" | "dpx" | "qpx" | "cpx" if plan.dies() > 1 && value.is_empty() => {
+                    plan.partitions = match key {
+                        "spx" => 1,
+                        "dpx" => 2,
+                        "qpx" => 4,
+                        _ => plan.dies(),
+                    };
+                }
+                _ => return Err(ProfileError::UnknownOption(option.to_owned())),
+            }
+        }
+        let topology = plan.build(kernel)?;
+        Ok(Profile { kernel, topology, captured: captured::Files::default() })
+    }
+
+    /// The machine of a captured topology folder, `/sys/class/kfd/kfd/topology`.
+    ///
+    /// `files` are the paths below that folder with their contents; they are
+    /// served as they are. What a capture leaves out and the driver has
+    /// (`gpu_id`, `name`, `generation_id`, `system_properties`) is generated.
+    ///
+    /// # Errors
+    /// See [`CapturedTreeError`].
+    pub fn from_captured<P: AsRef<str>, C: AsRef<[u8]>>(
+        kernel: KernelProfile,
+        files: impl IntoIterator<Item = (P, C)>,
+    ) -> Result<Profile, CapturedTreeError> {
+        let captured = captured::Files::new(files)?;
+        let topology = captured.topology()?;
+        Ok(Profile { kernel, topology, captured })
+    }
+
+    /// The same machine with another kernel; what the topology shows of it
+    /// (`p2p_links`) follows only in generated profiles, so prefer `kernel=`.
+    #[must_use]
+    pub fn with_kernel(self, kernel: KernelProfile) -> Profile {
+        Profile { kernel, ..self }
+    }
+}
+
+impl FromStr for Profile {
+    type Err = ProfileError;
+
+    fn from_str(text: &str) -> Result<Profile, ProfileError> {
+        Profile::parse(text)
+    }
+}
+
+fn bad(option: &str, value: &str, expected: &'static str) -> ProfileError {
+    ProfileError::BadValue { option: option.to_owned(), value: value.to_owned(), expected }
+}
+
+fn number(
+    key: &str,
+    value: &str,
+    range: core::ops::RangeInclusive<u32>,
+) -> Result<u32, ProfileError> {
+    match value.parse() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        _ => Err(bad(key, value, "a number in range")),
+    }
+}
+
+fn switch(key: &str, value: &str) -> Result<bool, ProfileError> {
+    match value {
+        "0" => Ok(false),
+        "1" | "" => Ok(true),
+        _ => Err(bad(key, value, "0 or 1")),
+    }
+}
+
+fn size(key: &str, value: &str) -> Result<u64, ProfileError> {
+    let (digits, shift) = match value.as_bytes().last() {
+        Some(b'K') => (&value[..value.len() - 1], 10),
+        Some(b'M') => (&value[..value.len() - 1], 20),
+        Some(b'G') => (&value[..value.len() - 1], 30),
+        Some(b'T') => (&value[..value.len() - 1], 40),
+        _ => (value, 0),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+    match bytes {
+        // A thousand terabytes keeps every later sum far from overflow.
+        Some(bytes) if bytes > 0 && bytes <= 1 << 50 && bytes % 4096 == 0 => Ok(bytes),
+        _ => Err(bad(key, value, "a size such as 512M, a multiple of 4096 bytes")),
+    }
+}

@@ -1,0 +1,54 @@
+//! What a library must never do.
+//!
+//! The simulator answers like the kernel and takes a note: the kernel would let
+//! it pass, misbehave, or refuse something that a correct library never asks.
+
+use alloc::string::String;
+use core::fmt;
+
+use crate::process::Pid;
+
+/// One broken rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Who.
+    pub process: Pid,
+    /// Which rule.
+    pub rule: Rule,
+    /// The particulars, for reading.
+    pub detail: String,
+}
+
+/// The rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Rule {
+    /// The request exists in this kernel and the simulator does not model it yet.
+    NotSimulated,
+    /// A descriptor that is not open was used or closed.
+    DescriptorNotOpen,
+    /// A render file was offered for another GPU than its own: the kernel does
+    /// not check it and misbehaves (kernel-rules section 1, "Binding a VM").
+    RenderFileOfOtherGpu,
+    /// A KFD descriptor of another process, or of the dead address space before
+    /// an exec, was used (kernel-rules section 1, fork and exec).
+    ForeignKfdDescriptor,
+    /// The direction, letter or size of a request is none that a kernel header
+    /// has; the driver goes by the number alone and accepts it.
+    RequestForm,
+    /// A block carried an address where the seam puts that of an array.
+    AddressInBlock,
+    /// An array is shorter than the block says: the kernel would go beyond it.
+    ShortArray,
+    /// A byte that the kernel wants zero, or ignores today, was set.
+    ReservedNotZero,
+    /// A mapping that the driver makes at most once per process was asked again
+    /// in a way that damages the first.
+    DamagingMap,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}: {:?}: {}", self.process, self.rule, self.detail)
+    }
+}
