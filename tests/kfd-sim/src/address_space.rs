@@ -60,8 +60,11 @@ impl AddressSpace {
     pub(crate) fn remove(&mut self, address: usize, length: usize) -> Vec<(usize, Mapped)> {
         self.split_at(address);
         self.split_at(address.saturating_add(length));
-        let inside: Vec<usize> =
-            self.mappings.range(address..address.saturating_add(length)).map(|(at, _)| *at).collect();
+        let inside: Vec<usize> = self
+            .mappings
+            .range(address..address.saturating_add(length))
+            .map(|(at, _)| *at)
+            .collect();
         inside.into_iter().filter_map(|at| Some((at, self.mappings.remove(&at)?))).collect()
     }
 

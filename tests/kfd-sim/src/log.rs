@@ -175,11 +175,7 @@ impl fmt::Display for Operation {
     }
 }
 
-fn write_placement(
-    f: &mut fmt::Formatter<'_>,
-    placement: Placement,
-    length: usize,
-) -> fmt::Result {
+fn write_placement(f: &mut fmt::Formatter<'_>, placement: Placement, length: usize) -> fmt::Result {
     match placement {
         Placement::Anywhere => write!(f, " length {length:#x}"),
         Placement::Hint(address) => write!(f, " near {address:#x} length {length:#x}"),

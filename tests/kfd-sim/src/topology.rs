@@ -414,7 +414,10 @@ mod tests {
     #[test]
     fn save_area_control_stack_is_capped_on_gfx10() {
         assert_eq!(save_area(100_300, [160, 2, 8, 2, 1], false)[1], 0x7000);
-        assert_eq!(save_area(110_000, [192, 2, 12, 2, 1], false)[1], (48 + 96 * 32 * 12_u64).next_multiple_of(4096));
+        assert_eq!(
+            save_area(110_000, [192, 2, 12, 2, 1], false)[1],
+            (48 + 96 * 32 * 12_u64).next_multiple_of(4096)
+        );
     }
 
     #[test]

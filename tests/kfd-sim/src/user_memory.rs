@@ -56,8 +56,7 @@ pub(crate) struct Arrays<'r, 'a> {
 impl<'r, 'a> Arrays<'r, 'a> {
     /// A call's block and its arrays.
     pub(crate) fn split(call: &'r mut Call<'_, 'a>) -> (&'r mut [u8], Arrays<'r, 'a>) {
-        let arrays =
-            Arrays { slots: call.slots, arrays: &mut *call.arrays, beyond: Vec::new() };
+        let arrays = Arrays { slots: call.slots, arrays: &mut *call.arrays, beyond: Vec::new() };
         (&mut *call.block, arrays)
     }
 

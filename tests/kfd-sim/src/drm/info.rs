@@ -71,11 +71,14 @@ fn dev_info(request: &Request<'_, '_, '_>) -> Vec<u8> {
     let hole = 1_u64 << 47;
     // Below the top: save area and sequence page 2 MiB each, trap page 64 KiB.
     let top = (1_u64 << 48) - (4 << 20) - (64 << 10);
-    let mut info = Arguments(vec![0; match request.state.kernel.kernel {
-        Kernel::V6_1 => 392,
-        Kernel::V6_12 => 440,
-        Kernel::V7_2 => 448,
-    }]);
+    let mut info = Arguments(vec![
+        0;
+        match request.state.kernel.kernel {
+            Kernel::V6_1 => 392,
+            Kernel::V6_12 => 440,
+            Kernel::V7_2 => 448,
+        }
+    ]);
     for (at, value) in [
         (0, p.device_id),
         (8, gpu.render.external_revision),

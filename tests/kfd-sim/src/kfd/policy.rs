@@ -27,8 +27,7 @@ const USER_ADDRESSES: u64 = (1 << 47) - 4096;
 pub(super) fn set(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     let arguments = &request.arguments;
     let (base, size, gpu_id) = (arguments.u64(0), arguments.u64(8), arguments.u32(16));
-    let (default, alternate, flags) =
-        (arguments.u32(20), arguments.u32(24), arguments.u32(28));
+    let (default, alternate, flags) = (arguments.u32(20), arguments.u32(24), arguments.u32(28));
     if default > HIGHEST_POLICY || alternate > HIGHEST_POLICY {
         return Err(Errno::EINVAL);
     }

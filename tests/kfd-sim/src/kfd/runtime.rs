@@ -37,11 +37,8 @@ pub(super) fn enable(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     if object.runtime.state != RuntimeState::Disabled {
         return Err(Errno::EBUSY);
     }
-    object.runtime = Runtime {
-        state: RuntimeState::Enabled,
-        r_debug,
-        ttmp_setup: mode & TTMP_SETUP != 0,
-    };
+    object.runtime =
+        Runtime { state: RuntimeState::Enabled, r_debug, ttmp_setup: mode & TTMP_SETUP != 0 };
     Ok(0)
 }
 
@@ -72,8 +69,7 @@ pub(super) fn set_xnack(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno>
 fn can_retry(request: &Request<'_, '_, '_>) -> Result<bool, Errno> {
     let of_7_2 = request.state.kernel.kernel >= Kernel::V7_2;
     let topology = &request.state.topology;
-    let version =
-        |gpu_id| topology.gpu(gpu_id).map_or(0, |gpu| gpu.properties.gfx_target_version);
+    let version = |gpu_id| topology.gpu(gpu_id).map_or(0, |gpu| gpu.properties.gfx_target_version);
     Ok(request.object()?.records.iter().all(|record| match version(record.gpu_id) {
         0..90_000 | 90_010 | 90_400..90_500 => true,
         90_500 => of_7_2,

@@ -7,9 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::topology::{
-    Bank, Cpu, Gpu, GpuProperties, Link, Node, RenderNumbers, Topology,
-};
+use crate::topology::{Bank, Cpu, Gpu, GpuProperties, Link, Node, RenderNumbers, Topology};
 
 /// Captured files by their path below the topology folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -105,7 +103,8 @@ impl Files {
         let folder = "nodes/".to_owned() + &number.to_string();
         let below = |name: &str| folder.clone() + "/" + name;
         let keys = self.keys(&below("properties"));
-        let mut banks: Vec<Bank> = self.entries(&below("mem_banks")).iter().map(Keys::bank).collect();
+        let mut banks: Vec<Bank> =
+            self.entries(&below("mem_banks")).iter().map(Keys::bank).collect();
         let gpu = (keys.number("simd_count") != 0).then(|| {
             let id = self.text(&below("gpu_id")).and_then(|text| text.trim().parse().ok());
             let name = self.text(&below("name")).map(|text| text.trim().to_owned());
@@ -120,7 +119,9 @@ impl Files {
         });
         if banks.is_empty() {
             banks = match &gpu {
-                Some(gpu) => vec![Bank { heap_type: 1, size_in_bytes: gpu.vram, ..Bank::default() }],
+                Some(gpu) => {
+                    vec![Bank { heap_type: 1, size_in_bytes: gpu.vram, ..Bank::default() }]
+                }
                 None => vec![Bank { size_in_bytes: ASSUMED_RAM, ..Bank::default() }],
             };
         }

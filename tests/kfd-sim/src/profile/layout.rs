@@ -7,9 +7,7 @@ use alloc::vec::Vec;
 use super::ProfileError;
 use super::chips::{Chip, Fabric};
 use crate::kernel::KernelProfile;
-use crate::topology::{
-    Bank, Cache, Cpu, Gpu, GpuProperties, Link, Node, RenderNumbers, Topology,
-};
+use crate::topology::{Bank, Cache, Cpu, Gpu, GpuProperties, Link, Node, RenderNumbers, Topology};
 
 /// What a profile's text asks for.
 #[derive(Debug, Clone, Copy)]
@@ -47,12 +45,7 @@ const ENABLED: u32 = 1;
 const ENABLED_NON_COHERENT: u32 = 3;
 
 impl Plan {
-    pub(super) fn new(
-        chip: Option<&'static Chip>,
-        devices: u32,
-        sockets: u32,
-        cores: u32,
-    ) -> Plan {
+    pub(super) fn new(chip: Option<&'static Chip>, devices: u32, sockets: u32, cores: u32) -> Plan {
         let ram = if chip.is_some() { 64 << 30 } else { 16 << 30 };
         Plan {
             chip,
@@ -233,9 +226,9 @@ impl Plan {
             weight: PCIE_WEIGHT,
             min_bandwidth: 312,
             max_bandwidth: bandwidth,
-            recommended_sdma_engine_id_mask: self.chip.map_or(0, |chip| {
-                (1 << chip.pcie_sdma_engines) - 1
-            }),
+            recommended_sdma_engine_id_mask: self
+                .chip
+                .map_or(0, |chip| (1 << chip.pcie_sdma_engines) - 1),
             flags,
             ..self.link(Link::PCIE, node_from, node_to)
         }
@@ -288,8 +281,7 @@ impl Plan {
             .unwrap_or_default();
         let (pcie, xgmi) = (properties.num_sdma_engines, properties.num_sdma_xgmi_engines);
         // The engines for XGMI, or all where none is set aside for it.
-        let engines =
-            if xgmi == 0 { (1_u32 << pcie) - 1 } else { ((1_u32 << xgmi) - 1) << pcie };
+        let engines = if xgmi == 0 { (1_u32 << pcie) - 1 } else { ((1_u32 << xgmi) - 1) << pcie };
         Link {
             weight: if same_device {
                 SAME_DEVICE_WEIGHT
@@ -329,11 +321,8 @@ impl Plan {
                     if self.hive(gpu).is_some() && self.hive(gpu) == self.hive(peer) {
                         continue;
                     }
-                    let between = if self.socket_of(gpu) == self.socket_of(peer) {
-                        0
-                    } else {
-                        SOCKET_WEIGHT
-                    };
+                    let between =
+                        if self.socket_of(gpu) == self.socket_of(peer) { 0 } else { SOCKET_WEIGHT };
                     (2 * PCIE_WEIGHT + between, ENABLED_NON_COHERENT)
                 }
                 _ => continue,
@@ -429,9 +418,8 @@ fn caches(chip: &Chip, properties: &GpuProperties, kernel: KernelProfile) -> Vec
         }
         for die in 0..count {
             let arrays = arrays / count;
-            let map: Vec<u8> = (0..arrays.min(8))
-                .flat_map(|array| one_array(0, active(array)))
-                .collect();
+            let map: Vec<u8> =
+                (0..arrays.min(8)).flat_map(|array| one_array(0, active(array))).collect();
             caches.push(cache(die * arrays * per_array, level, size, DATA, map));
         }
     }

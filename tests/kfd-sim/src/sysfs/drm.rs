@@ -12,14 +12,23 @@ pub(super) fn put_render_node(root: &mut Folder, gpu: &Gpu) {
     let properties = &gpu.properties;
     let (bus, partition) = (properties.location_id >> 8, properties.location_id & 7);
     let device = if partition == 0 {
-        format!("/sys/devices/pci{:04x}:{bus:02x}/{:04x}:{bus:02x}:00.0", properties.domain, properties.domain)
+        format!(
+            "/sys/devices/pci{:04x}:{bus:02x}/{:04x}:{bus:02x}:00.0",
+            properties.domain, properties.domain
+        )
     } else {
         format!("/sys/devices/platform/amdgpu_xcp_{minor}")
     };
     root.put(&format!("/dev/dri/renderD{minor}"), Entry::Device);
-    root.put_bytes(&format!("{device}/drm/renderD{minor}/dev"), format!("226:{minor}\n").into_bytes());
+    root.put_bytes(
+        &format!("{device}/drm/renderD{minor}/dev"),
+        format!("226:{minor}\n").into_bytes(),
+    );
     root.put_link(&format!("{device}/drm/renderD{minor}/device"), &device);
-    root.put_link(&format!("/sys/class/drm/renderD{minor}"), &format!("{device}/drm/renderD{minor}"));
+    root.put_link(
+        &format!("/sys/class/drm/renderD{minor}"),
+        &format!("{device}/drm/renderD{minor}"),
+    );
     if partition != 0 {
         return;
     }

@@ -61,7 +61,8 @@ impl Folder {
             self.0.insert(first.to_owned(), entry);
             return;
         }
-        let below = self.0.entry(first.to_owned()).or_insert_with(|| Entry::Folder(Folder::default()));
+        let below =
+            self.0.entry(first.to_owned()).or_insert_with(|| Entry::Folder(Folder::default()));
         if !matches!(below, Entry::Folder(_)) {
             *below = Entry::Folder(Folder::default());
         }
@@ -156,7 +157,6 @@ impl Folder {
         });
         names
     }
-
 }
 
 enum Walk<'a> {
