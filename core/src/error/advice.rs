@@ -35,6 +35,10 @@ impl Error {
             (Operation::FollowTopology, ..) => {
                 c"devices keep coming and going: try again when the machine is quiet"
             }
+            (Operation::OverrideGfx, ..) => {
+                c"HSA_OVERRIDE_GFX_VERSION is not of the form a.b.c, or changes the major version \
+                  of a GPU, whose code would not run there: unset it"
+            }
             (Operation::Allocate, ..) => c"the process has no memory left for the library",
             (_, _, Some(Errno::EMFILE)) => c"too many open descriptors: raise RLIMIT_NOFILE",
             _ => return None,

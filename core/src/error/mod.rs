@@ -109,6 +109,8 @@ pub enum Operation {
     Wait,
     /// Following a topology that keeps changing.
     FollowTopology,
+    /// Overriding a GPU's gfx version.
+    OverrideGfx,
     /// Looking something up in the context's books.
     LookUp,
 }
@@ -140,6 +142,7 @@ impl Operation {
             Operation::Wait => 15,
             Operation::FollowTopology => 16,
             Operation::LookUp => 17,
+            Operation::OverrideGfx => 18,
         }
     }
 
@@ -164,6 +167,7 @@ impl Operation {
             15 => Operation::Wait,
             16 => Operation::FollowTopology,
             17 => Operation::LookUp,
+            18 => Operation::OverrideGfx,
             _ if code >= Self::FIRST_REQUEST => Operation::Execute(Request(code)),
             _ => return None,
         })
@@ -192,6 +196,7 @@ impl fmt::Display for Operation {
             Operation::Wait => "wait",
             Operation::FollowTopology => "follow the topology",
             Operation::LookUp => "look up",
+            Operation::OverrideGfx => "override the gfx version",
         })
     }
 }

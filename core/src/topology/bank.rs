@@ -1,5 +1,15 @@
 //! Memory banks.
 
+use super::properties::{Properties, property_keys};
+
+property_keys! {
+    HEAP_TYPE = b"heap_type",
+    SIZE_IN_BYTES = b"size_in_bytes",
+    FLAGS = b"flags",
+    WIDTH = b"width",
+    MEM_CLK_MAX = b"mem_clk_max",
+}
+
 /// What kind of memory a bank is (`HSA_HEAPTYPE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(transparent)]
@@ -39,4 +49,42 @@ pub struct MemoryBank {
     pub mem_clk_max: u32,
     /// Where the bank lies in the address space; 0 for the kernel's own banks.
     pub virtual_base_address: u64,
+}
+
+impl MemoryBank {
+    /// Reads a bank's `properties`.
+    pub(super) fn from_properties(content: &[u8]) -> MemoryBank {
+        let text = Properties::read(content, &KEYS, |_, _| {});
+        MemoryBank {
+            heap_type: HeapType(text.word(key::HEAP_TYPE)),
+            size_in_bytes: text.long(key::SIZE_IN_BYTES),
+            flags: text.word(key::FLAGS),
+            width: text.word(key::WIDTH),
+            mem_clk_max: text.word(key::MEM_CLK_MAX),
+            virtual_base_address: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_the_kernel() {
+        let bank = MemoryBank::from_properties(
+            b"heap_type 1\nsize_in_bytes 68719476736\nflags 2\nwidth 4096\nmem_clk_max 1600\n",
+        );
+        assert_eq!(
+            bank,
+            MemoryBank {
+                heap_type: HeapType::FRAME_BUFFER_PUBLIC,
+                size_in_bytes: 64 << 30,
+                flags: 2,
+                width: 4096,
+                mem_clk_max: 1600,
+                virtual_base_address: 0,
+            }
+        );
+    }
 }

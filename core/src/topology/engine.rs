@@ -42,7 +42,11 @@ impl GfxVersion {
     /// The kernel's decimal form, MMmmss.
     #[must_use]
     pub const fn target_version(self) -> u32 {
-        self.major as u32 * 10_000 + self.minor as u32 * 100 + self.stepping as u32
+        let minor = (self.minor as u32).wrapping_mul(100);
+        (self.major as u32)
+            .wrapping_mul(10_000)
+            .wrapping_add(minor)
+            .wrapping_add(self.stepping as u32)
     }
 
     /// Whether nobody knows the version.
@@ -64,14 +68,12 @@ impl GfxVersion {
     /// hexadecimal digits.
     #[must_use]
     pub fn generic_name(self) -> Name {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        const DIGITS: &[u8] = b"0123456789abcdef";
         let mut text = *b"GFX000000";
-        let bytes = [self.major, self.minor, self.stepping];
-        for (pair, byte) in text[3..].chunks_exact_mut(2).zip(bytes) {
-            if let [high, low] = pair {
-                *high = DIGITS[usize::from(byte >> 4)];
-                *low = DIGITS[usize::from(byte & 15)];
-            }
+        let version = [self.major, self.minor, self.stepping];
+        let digits = version.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        for (to, digit) in text.iter_mut().skip(3).zip(digits) {
+            *to = DIGITS.get(usize::from(digit)).copied().unwrap_or_default();
         }
         Name::from_text(&text)
     }
@@ -98,4 +100,73 @@ fn decimal_byte(text: &[u8]) -> Option<u8> {
         value = value.checked_mul(10)?.checked_add(digit)?;
     }
     Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GfxVersion;
+    use alloc::format;
+
+    fn version(major: u8, minor: u8, stepping: u8) -> GfxVersion {
+        GfxVersion { major, minor, stepping }
+    }
+
+    #[test]
+    fn overrides() {
+        assert_eq!(GfxVersion::from_override(b"9.0.10"), Some(version(9, 0, 10)));
+        assert_eq!(GfxVersion::from_override(b"63.255.255"), Some(version(63, 255, 255)));
+        assert_eq!(GfxVersion::from_override(b"0.0.0"), Some(version(0, 0, 0)));
+        assert_eq!(GfxVersion::from_override(b"010.03.00"), Some(version(10, 3, 0)));
+        for bad in [
+            &b""[..],
+            b"9",
+            b"9.0",
+            b"9.0.",
+            b".0.1",
+            b"9.0.10.",
+            b"9.0.10.1",
+            b"9.0.10 ",
+            b" 9.0.10",
+            b"9.0.10\n",
+            b"64.0.0",
+            b"9.256.0",
+            b"9.0.256",
+            b"9.-1.0",
+            b"9.0.a",
+            b"gfx90a",
+            b"9.0.99999999999999999999",
+        ] {
+            assert_eq!(GfxVersion::from_override(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn decimal_versions() {
+        for (decimal, expected) in [
+            (90010, version(9, 0, 10)),
+            (90402, version(9, 4, 2)),
+            (110003, version(11, 0, 3)),
+            (120001, version(12, 0, 1)),
+            (0, version(0, 0, 0)),
+        ] {
+            assert_eq!(GfxVersion::from_target_version(decimal), expected);
+            assert_eq!(expected.target_version(), decimal);
+        }
+        assert!(GfxVersion::from_target_version(640_000).is_unknown());
+        assert!(GfxVersion::from_target_version(u32::MAX).is_unknown());
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(version(9, 4, 2).generic_name().as_bytes(), b"GFX090402");
+        assert_eq!(version(11, 0, 10).generic_name().as_bytes(), b"GFX0b000a");
+        assert_eq!(format!("{}", version(9, 0, 10)), "gfx90a");
+        assert_eq!(format!("{}", version(11, 5, 1)), "gfx1151");
+    }
+
+    #[test]
+    fn engine_id_of_the_c_abi() {
+        assert_eq!(version(9, 0, 10).engine_id(92), 167_781_468);
+        assert_eq!(version(63, 255, 255).engine_id(u32::MAX), u32::MAX);
+    }
 }

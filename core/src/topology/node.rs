@@ -2,7 +2,53 @@
 
 use alloc::vec::Vec;
 
+use super::properties::{Properties, property_keys};
 use super::{Cache, GfxVersion, IoLink, MemoryBank, Name};
+
+property_keys! {
+    CPU_CORES_COUNT = b"cpu_cores_count",
+    SIMD_COUNT = b"simd_count",
+    MEM_BANKS_COUNT = b"mem_banks_count",
+    CACHES_COUNT = b"caches_count",
+    IO_LINKS_COUNT = b"io_links_count",
+    P2P_LINKS_COUNT = b"p2p_links_count",
+    CPU_CORE_ID_BASE = b"cpu_core_id_base",
+    SIMD_ID_BASE = b"simd_id_base",
+    MAX_WAVES_PER_SIMD = b"max_waves_per_simd",
+    LDS_SIZE_IN_KB = b"lds_size_in_kb",
+    GDS_SIZE_IN_KB = b"gds_size_in_kb",
+    NUM_GWS = b"num_gws",
+    WAVE_FRONT_SIZE = b"wave_front_size",
+    ARRAY_COUNT = b"array_count",
+    SIMD_ARRAYS_PER_ENGINE = b"simd_arrays_per_engine",
+    CU_PER_SIMD_ARRAY = b"cu_per_simd_array",
+    SIMD_PER_CU = b"simd_per_cu",
+    MAX_SLOTS_SCRATCH_CU = b"max_slots_scratch_cu",
+    GFX_TARGET_VERSION = b"gfx_target_version",
+    VENDOR_ID = b"vendor_id",
+    DEVICE_ID = b"device_id",
+    LOCATION_ID = b"location_id",
+    DOMAIN = b"domain",
+    DRM_RENDER_MINOR = b"drm_render_minor",
+    HIVE_ID = b"hive_id",
+    NUM_SDMA_ENGINES = b"num_sdma_engines",
+    NUM_SDMA_XGMI_ENGINES = b"num_sdma_xgmi_engines",
+    NUM_SDMA_QUEUES_PER_ENGINE = b"num_sdma_queues_per_engine",
+    NUM_CP_QUEUES = b"num_cp_queues",
+    CWSR_SIZE = b"cwsr_size",
+    CTL_STACK_SIZE = b"ctl_stack_size",
+    MAX_ENGINE_CLK_FCOMPUTE = b"max_engine_clk_fcompute",
+    LOCAL_MEM_SIZE = b"local_mem_size",
+    FW_VERSION = b"fw_version",
+    CAPABILITY = b"capability",
+    CAPABILITY2 = b"capability2",
+    DEBUG_PROP = b"debug_prop",
+    SDMA_FW_VERSION = b"sdma_fw_version",
+    UNIQUE_ID = b"unique_id",
+    NUM_XCC = b"num_xcc",
+    MAX_ENGINE_CLK_CCOMPUTE = b"max_engine_clk_ccompute",
+    FAMILY_ID = b"family_id",
+}
 
 /// A node: CPUs of one NUMA node, a GPU (or a partition of one), or both.
 ///
@@ -131,5 +177,140 @@ impl Node {
     #[must_use]
     pub fn effective_gfx_version(&self) -> GfxVersion {
         self.gfx_override.unwrap_or(self.gfx_version)
+    }
+}
+
+/// What a node's `properties` says about the rest of the node's folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Contents {
+    pub(super) banks: u32,
+    pub(super) caches: u32,
+    pub(super) io_links: u32,
+    /// `None` from kernels that know no such links.
+    pub(super) p2p_links: Option<u32>,
+}
+
+impl Node {
+    /// Reads a node's `properties`.
+    pub(super) fn from_properties(sysfs_node: u32, content: &[u8]) -> (Node, Contents) {
+        let text = Properties::read(content, &KEYS, |_, _| {});
+        let count = |place| u32::try_from(text.long(place)).unwrap_or(u32::MAX);
+        let contents = Contents {
+            banks: count(key::MEM_BANKS_COUNT),
+            caches: count(key::CACHES_COUNT),
+            io_links: count(key::IO_LINKS_COUNT),
+            p2p_links: text.given(key::P2P_LINKS_COUNT).map(|_| count(key::P2P_LINKS_COUNT)),
+        };
+        let array_count = text.word(key::ARRAY_COUNT);
+        let simd_arrays_per_engine = text.word(key::SIMD_ARRAYS_PER_ENGINE);
+        // A minor is a signed number in the C ABI; a negative one does not parse.
+        let drm_render_minor = i32::try_from(text.long(key::DRM_RENDER_MINOR)).unwrap_or(0);
+        let node = Node {
+            sysfs_node,
+            cpu_cores_count: text.word(key::CPU_CORES_COUNT),
+            simd_count: text.word(key::SIMD_COUNT),
+            cpu_core_id_base: text.word(key::CPU_CORE_ID_BASE),
+            simd_id_base: text.word(key::SIMD_ID_BASE),
+            capability: text.word(key::CAPABILITY),
+            capability2: text.word(key::CAPABILITY2),
+            debug_prop: text.long(key::DEBUG_PROP),
+            max_waves_per_simd: text.word(key::MAX_WAVES_PER_SIMD),
+            lds_size_in_kb: text.word(key::LDS_SIZE_IN_KB),
+            gds_size_in_kb: text.word(key::GDS_SIZE_IN_KB),
+            wave_front_size: text.word(key::WAVE_FRONT_SIZE),
+            array_count,
+            shader_engines: array_count.checked_div(simd_arrays_per_engine).unwrap_or(0),
+            simd_arrays_per_engine,
+            cu_per_simd_array: text.word(key::CU_PER_SIMD_ARRAY),
+            simd_per_cu: text.word(key::SIMD_PER_CU),
+            max_slots_scratch_cu: text.word(key::MAX_SLOTS_SCRATCH_CU),
+            gfx_version: GfxVersion::from_target_version(text.word(key::GFX_TARGET_VERSION)),
+            fw_version: text.word(key::FW_VERSION),
+            sdma_fw_version: text.word(key::SDMA_FW_VERSION),
+            vendor_id: text.word(key::VENDOR_ID),
+            device_id: text.word(key::DEVICE_ID),
+            location_id: text.word(key::LOCATION_ID),
+            domain: text.word(key::DOMAIN),
+            local_mem_size: text.long(key::LOCAL_MEM_SIZE),
+            max_engine_clk_fcompute: text.word(key::MAX_ENGINE_CLK_FCOMPUTE),
+            max_engine_clk_ccompute: text.word(key::MAX_ENGINE_CLK_CCOMPUTE),
+            drm_render_minor: drm_render_minor.unsigned_abs(),
+            hive_id: text.long(key::HIVE_ID),
+            num_sdma_engines: text.word(key::NUM_SDMA_ENGINES),
+            num_sdma_xgmi_engines: text.word(key::NUM_SDMA_XGMI_ENGINES),
+            num_sdma_queues_per_engine: text.word(key::NUM_SDMA_QUEUES_PER_ENGINE),
+            num_cp_queues: text.word(key::NUM_CP_QUEUES),
+            num_gws: text.word(key::NUM_GWS),
+            unique_id: text.long(key::UNIQUE_ID),
+            num_xcc: text.word(key::NUM_XCC),
+            family_id: text.word(key::FAMILY_ID),
+            cwsr_size: text.word(key::CWSR_SIZE),
+            ctl_stack_size: text.word(key::CTL_STACK_SIZE),
+            ..Node::default()
+        };
+        (node, contents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+    use core::fmt::Write;
+
+    #[test]
+    fn every_key_has_its_place() {
+        let mut content = String::new();
+        for (place, key) in KEYS.iter().enumerate() {
+            let key = core::str::from_utf8(key).unwrap();
+            writeln!(content, "{key} {}", 1000 + place).unwrap();
+        }
+        let (node, contents) = Node::from_properties(7, content.as_bytes());
+        let expected = |place: usize| 1000 + place as u32;
+        assert_eq!(node.sysfs_node, 7);
+        assert_eq!(node.cpu_cores_count, expected(key::CPU_CORES_COUNT));
+        assert_eq!(node.simd_count, expected(key::SIMD_COUNT));
+        assert_eq!(contents.banks, expected(key::MEM_BANKS_COUNT));
+        assert_eq!(contents.caches, expected(key::CACHES_COUNT));
+        assert_eq!(contents.io_links, expected(key::IO_LINKS_COUNT));
+        assert_eq!(contents.p2p_links, Some(expected(key::P2P_LINKS_COUNT)));
+        assert_eq!(node.cpu_core_id_base, expected(key::CPU_CORE_ID_BASE));
+        assert_eq!(node.simd_id_base, expected(key::SIMD_ID_BASE));
+        assert_eq!(node.num_gws, expected(key::NUM_GWS));
+        assert_eq!(node.drm_render_minor, expected(key::DRM_RENDER_MINOR));
+        assert_eq!(node.hive_id, u64::from(expected(key::HIVE_ID)));
+        assert_eq!(node.capability, expected(key::CAPABILITY));
+        assert_eq!(node.capability2, expected(key::CAPABILITY2));
+        assert_eq!(node.debug_prop, u64::from(expected(key::DEBUG_PROP)));
+        assert_eq!(node.num_xcc, expected(key::NUM_XCC));
+        assert_eq!(node.cwsr_size, expected(key::CWSR_SIZE));
+        assert_eq!(node.ctl_stack_size, expected(key::CTL_STACK_SIZE));
+        assert_eq!(node.unique_id, u64::from(expected(key::UNIQUE_ID)));
+        assert_eq!(node.family_id, expected(key::FAMILY_ID));
+    }
+
+    #[test]
+    fn engines_are_arrays_by_arrays_of_an_engine() {
+        let engines = |text: &[u8]| Node::from_properties(0, text).0.shader_engines;
+        assert_eq!(engines(b"array_count 8\nsimd_arrays_per_engine 2\ncu_per_simd_array 8\n"), 4);
+        assert_eq!(engines(b"array_count 8\nsimd_arrays_per_engine 0\n"), 0);
+        assert_eq!(engines(b"array_count 8\n"), 0);
+    }
+
+    #[test]
+    fn no_minor_is_no_minor() {
+        let minor = |text: &[u8]| Node::from_properties(0, text).0.drm_render_minor;
+        assert_eq!(minor(b"drm_render_minor 291\n"), 291);
+        assert_eq!(minor(b"simd_count 4\n"), 0);
+        assert_eq!(minor(b"drm_render_minor 0\n"), 0);
+        assert_eq!(minor(b"drm_render_minor -1\n"), 0);
+        assert_eq!(minor(b"drm_render_minor 4294967295\n"), 0);
+    }
+
+    #[test]
+    fn counts_beyond_a_word_do_not_wrap() {
+        let (_, contents) = Node::from_properties(0, b"io_links_count 4294967297\n");
+        assert_eq!(contents.io_links, u32::MAX);
+        assert_eq!(contents.p2p_links, None);
     }
 }

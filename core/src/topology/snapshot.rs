@@ -28,7 +28,9 @@ pub enum HiddenBecause {
     RenderNodeRefused,
     /// The kernel had not finished adding the GPU.
     NotReady,
-    /// A file of the node is missing or holds no number.
+    /// A file of the node is missing: the kernel is rebuilding the tree.
+    Vanished,
+    /// A file of the node holds nothing, or no number.
     Unreadable,
 }
 
