@@ -101,6 +101,19 @@ macro_rules! export {
             ) => last_error_of;
         }
 
+        /// `hsaKmtExtSetLogSink`, see the C header.
+        ///
+        /// # Safety
+        /// `Sink` may be called with `User` from any thread, for as long as the process lives.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn hsaKmtExtSetLogSink(
+            Sink: $crate::types::HsaExtLogSink,
+            User: *mut ::core::ffi::c_void,
+            Level: u32,
+        ) -> $crate::types::HSAKMT_STATUS {
+            $library.set_log_sink(Sink, User, Level)
+        }
+
         /// `hsaKmtExtSetTraceSink`; not traced itself.
         ///
         /// # Safety

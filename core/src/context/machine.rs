@@ -8,7 +8,7 @@ use super::{Channel, Options};
 use crate::error::{Error, Object, Operation, Status};
 use crate::lock::Lock;
 use crate::seam::Platform;
-use crate::topology::{MemoryBank, Node, Snapshot, read_generation, read_snapshot};
+use crate::topology::{Aperture, Apertures, Node, Snapshot, read_generation, read_snapshot};
 use crate::uapi::kfd::ProcessDeviceApertures;
 
 /// What an acquire found. Never changes; a new acquire may replace it.
@@ -16,6 +16,7 @@ use crate::uapi::kfd::ProcessDeviceApertures;
 pub struct Machine {
     snapshot: Snapshot,
     apertures: Vec<ProcessDeviceApertures>,
+    svm: Option<Aperture>,
 }
 
 impl Machine {
@@ -39,10 +40,48 @@ impl Machine {
         self.snapshot.node(node_id).ok_or(no_such_node(node_id))
     }
 
-    /// The memory banks of a node: the kernel's, then the apertures of a GPU.
-    pub fn banks<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = MemoryBank> + 'a {
-        node.banks.iter().copied()
+    /// The address ranges of a node, as its memory banks show them.
+    #[must_use]
+    pub fn apertures_of(&self, node: &Node) -> Apertures {
+        match self.apertures(node.gpu_id) {
+            Some(gpu) => Apertures {
+                lds: range(gpu.lds_base, gpu.lds_limit),
+                scratch: range(gpu.scratch_base, gpu.scratch_limit),
+                gpuvm: range(gpu.gpuvm_base, gpu.gpuvm_limit).filter(|_| !is_canonical(gpu)),
+                svm: self.svm,
+                mmio: None,
+            },
+            None => Apertures::default(),
+        }
     }
+}
+
+/// An aperture that the kernel names; none where its limit is not above its base.
+fn range(base: u64, limit: u64) -> Option<Aperture> {
+    (limit > base).then_some(Aperture { base, limit })
+}
+
+/// Whether a GPU's addresses are the process's own: its limit is a user address
+/// of at most 56 bits. Others are old APUs with a window of their own.
+fn is_canonical(gpu: &ProcessDeviceApertures) -> bool {
+    gpu.gpuvm_limit < 1 << 56
+}
+
+/// The addresses that all GPUs in use have in common, in whole 2 MiB.
+fn common_range(snapshot: &Snapshot, apertures: &[ProcessDeviceApertures]) -> Option<Aperture> {
+    const UNIT: u64 = 2 << 20;
+    let mut gpus = apertures
+        .iter()
+        .filter(|gpu| is_canonical(gpu) && snapshot.by_gpu_id(gpu.gpu_id).is_some())
+        .peekable();
+    gpus.peek()?;
+    let (base, limit) = gpus.fold((0, u64::MAX), |(base, limit), gpu| {
+        (u64::max(base, gpu.gpuvm_base), u64::min(limit, gpu.gpuvm_limit))
+    });
+    let base = base.checked_next_multiple_of(UNIT)?;
+    let end = limit.checked_add(1)?;
+    let limit = end.saturating_sub(end.checked_rem(UNIT)?).checked_sub(1)?;
+    range(base, limit)
 }
 
 fn no_such_node(node_id: u32) -> Error {
@@ -89,7 +128,9 @@ impl MachineCell {
         let mut renders = RenderNodes::new(channel, &options.gpus, &apertures);
         let snapshot = read_snapshot(os, &settings, &mut renders)?;
         renders.bind(|gpu| snapshot.by_gpu_id(gpu.gpu_id).is_some())?;
-        let replaced = self.machine.acquire(os).replace(Machine { snapshot, apertures });
+        let svm = common_range(&snapshot, &apertures);
+        let machine = Machine { snapshot, apertures, svm };
+        let replaced = self.machine.acquire(os).replace(machine);
         drop(replaced);
         Ok(())
     }

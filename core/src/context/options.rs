@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::error::Error;
+use crate::log::Logger;
 use crate::topology::{MajorChange, Settings};
 
 /// Which GPUs a context uses.
@@ -42,6 +43,8 @@ pub struct Options {
     pub svm_api: bool,
     /// Whether GPUs get their product names from the built-in table.
     pub marketing_names: bool,
+    /// Where messages for people go.
+    pub logger: Logger,
 }
 
 impl Default for Options {
@@ -53,6 +56,7 @@ impl Default for Options {
             major_change: MajorChange::Refuse,
             svm_api: true,
             marketing_names: true,
+            logger: Logger::SILENT,
         }
     }
 }

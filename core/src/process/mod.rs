@@ -54,6 +54,7 @@ use crate::context::{Channel, ClockCounters, Context, Machine, Options, Version,
 use crate::error::{Error, Failure, Failures, Object, Operation, Status};
 use crate::fallible::try_box;
 use crate::lock::Lock;
+use crate::log::{error, info};
 use crate::seam::{DeviceNode, Driver, Os, Platform};
 
 /// The fork word of a process that has not opened the library yet.
@@ -260,12 +261,13 @@ impl<P: Platform> Process<P> {
             ))?;
             return Ok(Opening::Again);
         }
-        let context = Context::open_primary(
-            &self.platform,
-            &state.residue.files,
-            &self.descriptors,
-            options()?,
-        )?;
+        let options = options()?;
+        let logger = options.logger;
+        let context =
+            Context::open_primary(&self.platform, &state.residue.files, &self.descriptors, options)
+                .inspect_err(|error| error!(logger, "{}", error))?;
+        let Version { major, minor } = context.version();
+        info!(logger, "KFD interface {}.{}", major, minor);
         state.slots[0].publish(try_box(context)?);
         *opens = 1;
         Ok(Opening::First)
@@ -370,7 +372,10 @@ impl<P: Platform> Process<P> {
         let state = self.state();
         let sequence = state.failed.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         match handle.and_then(|handle| self.enter(handle).ok()) {
-            Some(guard) => guard.context.failures().record(thread, sequence, error),
+            Some(guard) => {
+                error!(guard.context.options().logger, "{}", error);
+                guard.context.failures().record(thread, sequence, error);
+            }
             None => state.failures.record(thread, sequence, error),
         }
     }

@@ -11,7 +11,7 @@ use hsakmt_core::context::Options;
 use hsakmt_core::error::{Error, Status};
 use hsakmt_core::process::{ContextHandle, Opening};
 
-use super::environment;
+use super::environment::{Environment, apply};
 use super::{Handle, Host, Library, handle_of};
 use crate::generation::caller_memory;
 use crate::types::{HSAKMT_STATUS, HsaClockCounters, HsaKFDContext, HsaVersionInfo};
@@ -22,19 +22,22 @@ fn pointer_to(handle: ContextHandle) -> *mut HsaKFDContext {
 }
 
 impl<H: Host> Library<H> {
-    fn options(&self) -> Result<Options, Error> {
-        let mut options = Options::default();
+    /// The options of a context that opens now.
+    fn options(&'static self) -> Result<Options, Error> {
+        let mut environment = Environment::default();
         let mut result = Ok(());
         self.host.variables(&mut |variable| {
             if result.is_ok() {
-                result = environment::apply(&mut options, variable);
+                result = apply(&mut environment, variable);
             }
         });
-        result.map(|()| options)
+        result?;
+        let Environment { options, log_level } = environment;
+        Ok(Options { logger: self.logger(log_level), ..options })
     }
 
     /// `hsaKmtOpenKFD`
-    pub fn open(&self) -> HSAKMT_STATUS {
+    pub fn open(&'static self) -> HSAKMT_STATUS {
         match self.process.open_primary(|| self.options()) {
             Ok(Opening::First) => HSAKMT_STATUS::SUCCESS,
             Ok(Opening::Again) => HSAKMT_STATUS::KERNEL_ALREADY_OPENED,
@@ -46,7 +49,7 @@ impl<H: Host> Library<H> {
     ///
     /// # Safety
     /// `context` is NULL or writable.
-    pub unsafe fn open_context(&self, context: *mut *mut HsaKFDContext) -> HSAKMT_STATUS {
+    pub unsafe fn open_context(&'static self, context: *mut *mut HsaKFDContext) -> HSAKMT_STATUS {
         if context.is_null() {
             return self.finish(None, Err(Error::argument(1)));
         }
@@ -68,7 +71,7 @@ impl<H: Host> Library<H> {
     ///
     /// # Safety
     /// `context` is NULL or writable.
-    pub unsafe fn open_secondary(&self, context: *mut *mut HsaKFDContext) -> HSAKMT_STATUS {
+    pub unsafe fn open_secondary(&'static self, context: *mut *mut HsaKFDContext) -> HSAKMT_STATUS {
         self.without_context(|| {
             // SAFETY: the caller's promise.
             unsafe { caller_memory::write(context, ptr::null_mut()) }

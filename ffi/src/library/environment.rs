@@ -12,16 +12,29 @@ use alloc::vec::Vec;
 use hsakmt_core::context::Options;
 use hsakmt_core::error::Error;
 use hsakmt_core::fallible::try_push;
+use hsakmt_core::log::Level;
+
+use super::log::level;
 
 const GFX_OVERRIDE: &[u8] = b"HSA_OVERRIDE_GFX_VERSION";
 
+/// What the environment says.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    pub(super) options: Options,
+    /// Up to which level messages go to standard error.
+    pub(super) log_level: Option<Level>,
+}
+
 /// Takes what one `NAME=value` says.
-pub(super) fn apply(options: &mut Options, variable: &[u8]) -> Result<(), Error> {
+pub(super) fn apply(environment: &mut Environment, variable: &[u8]) -> Result<(), Error> {
+    let Environment { options, log_level } = environment;
     let Some(at) = variable.iter().position(|&byte| byte == b'=') else { return Ok(()) };
     let (name, value) = variable.split_at(at);
     let value = value.get(1..).unwrap_or_default();
     match name {
         b"HSA_USE_SVM" => options.svm_api = value != b"0",
+        b"HSAKMT_DEBUG_LEVEL" => *log_level = number(value).and_then(level),
         GFX_OVERRIDE => options.gfx_override = Some(copy(value)?),
         _ => {
             let node = name.strip_prefix(GFX_OVERRIDE).and_then(|rest| rest.strip_prefix(b"_"));
@@ -55,22 +68,24 @@ fn number(text: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn options(variables: &[&[u8]]) -> Options {
-        let mut options = Options::default();
+    fn environment(variables: &[&[u8]]) -> Environment {
+        let mut environment = Environment::default();
         for variable in variables {
-            apply(&mut options, variable).unwrap();
+            apply(&mut environment, variable).unwrap();
         }
-        options
+        environment
     }
 
     #[test]
     fn known_variables_are_taken() {
-        let options = options(&[
+        let Environment { options, log_level } = environment(&[
             b"PATH=/bin",
             b"HSA_OVERRIDE_GFX_VERSION=10.3.0",
             b"HSA_OVERRIDE_GFX_VERSION_12=9.0.6",
             b"HSA_USE_SVM=0",
+            b"HSAKMT_DEBUG_LEVEL=6",
         ]);
+        assert_eq!(log_level, Some(Level::Info));
         assert_eq!(options.gfx_override.as_deref(), Some(&b"10.3.0"[..]));
         assert_eq!(options.node_gfx_overrides.len(), 1);
         assert_eq!(options.node_gfx_overrides[0], (12, b"9.0.6".to_vec()));
@@ -79,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_variable_of_ours_is_left_alone() {
-        let options = options(&[
+        let Environment { options, log_level } = environment(&[
             b"",
             b"=",
             b"HSA_USE_SVM",
@@ -87,7 +102,10 @@ mod tests {
             b"HSA_OVERRIDE_GFX_VERSION_x=1",
             b"HSA_OVERRIDE_GFX_VERSION_4294967296=1",
             b"XHSA_USE_SVM=0",
+            b"HSAKMT_DEBUG_LEVEL=5",
+            b"HSAKMT_DEBUG_LEVEL=info",
         ]);
+        assert_eq!(log_level, None);
         assert!(options.svm_api && options.node_gfx_overrides.is_empty());
         assert_eq!(options.gfx_override, None);
     }

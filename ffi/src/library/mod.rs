@@ -3,6 +3,7 @@
 mod context;
 mod detail;
 mod environment;
+mod log;
 mod topology;
 mod trace;
 
@@ -47,6 +48,7 @@ pub struct Library<H: Host> {
     host: H,
     process: Process<H::Platform>,
     trace: trace::Trace,
+    log: log::Log,
     generation: PhantomData<fn() -> H::Generation>,
 }
 
@@ -65,6 +67,7 @@ impl<H: Host> Library<H> {
             host,
             process: Process::new(platform),
             trace: trace::Trace::new(),
+            log: log::Log::new(),
             generation: PhantomData,
         }
     }

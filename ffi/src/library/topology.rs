@@ -138,7 +138,7 @@ impl<H: Host> Library<H> {
             }
             let answer = guard.machine(|machine| {
                 let node = machine.node(node)?;
-                let banks = conversion::count(machine.banks(node).count());
+                let banks = node.memory_bank_count(&machine.apertures_of(node));
                 Ok(NodeProperties::<H>::encode(&conversion::node(node, banks)))
             })?;
             // SAFETY: the caller's promise.
@@ -195,7 +195,8 @@ impl<H: Host> Library<H> {
             guard.machine(|machine| {
                 let node = machine.node(node)?;
                 let capacity = count as usize;
-                let banks = machine.banks(node).map(|bank| conversion::bank(&bank));
+                let apertures = machine.apertures_of(node);
+                let banks = node.memory_banks(&apertures).map(|bank| conversion::bank(&bank));
                 // SAFETY: the caller's promise.
                 let written = unsafe { caller_memory::write_array(properties, capacity, banks) }?;
                 let rest = properties.wrapping_add(written);
