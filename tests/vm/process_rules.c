@@ -44,9 +44,9 @@ static int inherited;
 static void rule(const char *name, int answer, int expected)
 {
 	if (answer == expected) {
-		printf("ok: %s: %s\n", name, answer ? strerror(answer) : "success");
+		printf("ok - %s: %s\n", name, answer ? strerror(answer) : "success");
 	} else {
-		printf("BROKEN: %s: %d (%s), expected %d (%s)\n", name, answer,
+		printf("not ok - %s: %d (%s), expected %d (%s)\n", name, answer,
 		       strerror(answer), expected, strerror(expected));
 		broken++;
 	}
@@ -254,10 +254,10 @@ int main(int argc, char **argv)
 
 	inherited = open_device();
 	if (inherited < 0 || ioctl(inherited, GET_VERSION, &version) != 0) {
-		printf("BROKEN: /dev/kfd: %s\n", strerror(errno));
+		printf("not ok - /dev/kfd: %s\n", strerror(errno));
 		return 1;
 	}
-	printf("driver %u.%u\n", version.major, version.minor);
+	printf("# driver %u.%u\n", version.major, version.minor);
 
 	rule("fork, inherited descriptor", asked_in_fork(version_on_inherited), EBADF);
 	rule("fork, event page of the inherited descriptor",

@@ -200,10 +200,13 @@ impl System for ThisMachine {
         Ok(())
     }
 
-    fn warn(&self, message: fmt::Arguments<'_>) {
-        let line = alloc::format!("init: {}\n", message);
+    fn say(&self, message: fmt::Arguments<'_>) {
         // There is nobody else to tell that nobody can be told.
-        let _ = write_all(2, line.as_bytes());
+        let _ = write_all(1, alloc::format!("init: {message}\n").as_bytes());
+    }
+
+    fn warn(&self, message: fmt::Arguments<'_>) {
+        let _ = write_all(2, alloc::format!("init: {message}\n").as_bytes());
     }
 
     fn settle(&self) {

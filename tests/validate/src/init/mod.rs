@@ -113,7 +113,10 @@ pub trait System {
     /// Those of open(2) and write(2).
     fn tell(&self, device: &CStr, bytes: &[u8]) -> Result<(), Errno>;
 
-    /// Writes to standard error.
+    /// Writes a line to standard output.
+    fn say(&self, message: fmt::Arguments<'_>);
+
+    /// Writes a line to standard error.
     fn warn(&self, message: fmt::Arguments<'_>);
 
     /// Waits until what was written to standard output and error has left, and
@@ -324,16 +327,19 @@ mod tests {
         assert_eq!(
             machine.calls(),
             [
+                "say /first:",
                 "run /first",
-                "warn init: /first: exit status 0",
+                "say /first: exit status 0",
+                "say /second:",
                 "run /second",
-                "warn init: /second: exit status 7",
+                "say /second: exit status 7",
+                "say /third:",
                 "run /third",
-                "warn init: /third: signal 11",
+                "say /third: signal 11",
                 "settle",
                 "tell /dev/ttyS3 7",
                 "power off",
-                "warn init: the machine does not power off: EPERM",
+                "warn the machine does not power off: EPERM",
             ]
         );
         let machine = Script::default();

@@ -1,6 +1,8 @@
 //! Further programs of the image.
 
-use super::{Settings, System};
+use core::fmt;
+
+use super::{NOT_SET_UP, Settings, System};
 
 /// Runs the programs of the settings one after the other, says how each ended,
 /// and returns the first exit status that is not 0, beginning with `own`.
@@ -8,17 +10,16 @@ pub fn run_all(system: &impl System, settings: &Settings, own: u8) -> u8 {
     let mut verdict = own;
     for program in &settings.programs {
         let name = program.to_string_lossy();
+        system.say(format_args!("{name}:"));
         let status = match system.run(program, &settings.environment) {
             Ok(status) => {
-                match ending(status) {
-                    Ending::Exit(code) => system.warn(format_args!("{name}: exit status {code}")),
-                    Ending::Signal(signal) => system.warn(format_args!("{name}: signal {signal}")),
-                }
-                ending(status).exit_status()
+                let ending = ending(status);
+                system.say(format_args!("{name}: {ending}"));
+                ending.exit_status()
             }
             Err(errno) => {
                 system.warn(format_args!("{name}: not started: {errno}"));
-                super::NOT_SET_UP
+                NOT_SET_UP
             }
         };
         if verdict == 0 {
@@ -41,6 +42,15 @@ impl Ending {
         match self {
             Ending::Exit(code) => code,
             Ending::Signal(signal) => 128 | signal,
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Exit(code) => write!(f, "exit status {code}"),
+            Ending::Signal(signal) => write!(f, "signal {signal}"),
         }
     }
 }
@@ -80,7 +90,7 @@ mod tests {
         machine.fail("run /a", Errno::EAGAIN);
         let settings = Settings { programs: vec![c"/a".into()], ..Settings::default() };
         assert_eq!(run_all(&machine, &settings, 0), 125);
-        assert_eq!(machine.calls()[1], "warn init: /a: not started: EAGAIN");
+        assert_eq!(machine.calls()[2], "warn /a: not started: EAGAIN");
         let machine = Script::default();
         machine.fail("run /a", Errno::EAGAIN);
         assert_eq!(run_all(&machine, &settings, 4), 4);

@@ -106,8 +106,12 @@ impl System for Script {
         self.call(format!("tell {} {}", text(device), String::from_utf8_lossy(bytes).trim_end()))
     }
 
+    fn say(&self, message: fmt::Arguments<'_>) {
+        let _ = self.call(format!("say {message}"));
+    }
+
     fn warn(&self, message: fmt::Arguments<'_>) {
-        let _ = self.call(format!("warn init: {message}"));
+        let _ = self.call(format!("warn {message}"));
     }
 
     fn settle(&self) {
