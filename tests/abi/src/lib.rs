@@ -4,8 +4,10 @@
 //!   `abi.json` of the facts folder; what it skips is in [`left_out`], with a reason.
 //! * The build script turns each row into an expression over the Rust types ([`rust`]). A record,
 //!   field, enumerator or constant that Rust lacks does not compile.
+//! * [`c`] turns the tables and the Rust layouts into C, and runs the compilers.
 
 pub mod abi_json;
+pub mod c;
 pub mod left_out;
 pub mod rust;
 pub mod rust_names;

@@ -23,6 +23,10 @@ pub struct Layouts {
     pub uuids: Vec<(&'static str, HSA_UUID)>,
     /// Names of other types: name and size in bytes.
     pub typedefs: Vec<(&'static str, u64)>,
+    /// Structures of `hsakmt_ext.h`, which the tables do not have.
+    pub extension_records: Vec<Record>,
+    /// Their fields.
+    pub extension_fields: Vec<Field>,
 }
 
 /// A structure or union.
@@ -65,42 +69,6 @@ pub struct Bits {
 /// An enumeration: name, size in bytes, enumerators with their values.
 type Enumeration = (&'static str, u64, Vec<(&'static str, i64)>);
 
-impl Record {
-    fn of<T>(name: &'static str) -> Self {
-        Self { name, size: size_of::<T>() as u64, align: align_of::<T>() as u64 }
-    }
-}
-
-impl Layouts {
-    /// The Rust types of a generation, by its value of `HSAKMT_ABI_GENERATION`.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such generation.
-    pub fn of(generation: u32) -> Self {
-        match generation {
-            523 => generation_523(),
-            2025 => generation_2025(),
-            2026 => generation_2026(),
-            other => panic!("unknown generation {other}"),
-        }
-    }
-
-    /// The record with this name.
-    ///
-    /// # Panics
-    ///
-    /// If there is none.
-    pub fn record(&self, name: &str) -> &Record {
-        self.records.iter().find(|each| each.name == name).unwrap_or_else(|| panic!("no {name}"))
-    }
-
-    fn add_enum(&mut self, (name, size, enumerators): Enumeration) {
-        self.enums.push((name, size));
-        self.enumerators.extend(enumerators.into_iter().map(|(each, value)| (name, each, value)));
-    }
-}
-
 macro_rules! field {
     ($record:ident, $($place:ident).+, $path:literal) => {
         Field {
@@ -134,6 +102,72 @@ macro_rules! enumeration {
             $name::ENUMERATORS.iter().map(|(name, value)| (*name, i64::from(value.0))).collect(),
         )
     };
+}
+
+impl Record {
+    fn of<T>(name: &'static str) -> Self {
+        Self { name, size: size_of::<T>() as u64, align: align_of::<T>() as u64 }
+    }
+}
+
+impl Layouts {
+    /// The Rust types of a generation, by its value of `HSAKMT_ABI_GENERATION`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such generation.
+    pub fn of(generation: u32) -> Self {
+        let mut layouts = match generation {
+            523 => generation_523(),
+            2025 => generation_2025(),
+            2026 => generation_2026(),
+            other => panic!("unknown generation {other}"),
+        };
+        layouts.add_extensions();
+        layouts
+    }
+
+    fn add_extensions(&mut self) {
+        self.extension_records = vec![
+            Record::of::<HsaExtErrorDetail>("HsaExtErrorDetail"),
+            Record::of::<HsaExtTraceRecord>("HsaExtTraceRecord"),
+            Record::of::<HsaExtLogLevel>("HsaExtLogLevel"),
+            Record::of::<HsaExtLogSink>("HsaExtLogSink"),
+            Record::of::<HsaExtTraceSink>("HsaExtTraceSink"),
+        ];
+        self.extension_fields = vec![
+            field!(HsaExtErrorDetail, Size, "Size"),
+            field!(HsaExtErrorDetail, Status, "Status"),
+            field!(HsaExtErrorDetail, Errno, "Errno"),
+            field!(HsaExtErrorDetail, Operation, "Operation"),
+            field!(HsaExtErrorDetail, Object, "Object"),
+            field!(HsaExtErrorDetail, OperationName, "OperationName"),
+            field!(HsaExtErrorDetail, Advice, "Advice"),
+            field!(HsaExtErrorDetail, ObjectName, "ObjectName"),
+            field!(HsaExtErrorDetail, Sequence, "Sequence"),
+            field!(HsaExtTraceRecord, Size, "Size"),
+            field!(HsaExtTraceRecord, ArgumentCount, "ArgumentCount"),
+            field!(HsaExtTraceRecord, Function, "Function"),
+            field!(HsaExtTraceRecord, Arguments, "Arguments"),
+            field!(HsaExtTraceRecord, Status, "Status"),
+            field!(HsaExtTraceRecord, Reserved, "Reserved"),
+            field!(HsaExtTraceRecord, DurationNs, "DurationNs"),
+        ];
+    }
+
+    /// The record with this name.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn record(&self, name: &str) -> &Record {
+        self.records.iter().find(|each| each.name == name).unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    fn add_enum(&mut self, (name, size, enumerators): Enumeration) {
+        self.enums.push((name, size));
+        self.enumerators.extend(enumerators.into_iter().map(|(each, value)| (name, each, value)));
+    }
 }
 
 /// The size in bytes of what the function points to.

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What this library adds to the HSA kernel-mode thunk interface.
+ *
+ * The names begin with hsaKmtExt, HsaExt or HSA_EXT. A structure that grows begins with its size: a
+ * caller sets it to sizeof, and nothing beyond it is written. These functions need no open library,
+ * and may be called at any time by any thread, from a callback too.
+ */
+#ifndef HSAKMT_EXT_H
+#define HSAKMT_EXT_H
+
+#include "hsakmt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Failures                                                                                       */
+/* ---------------------------------------------------------------------------------------------- */
+
+/* Characters of HsaExtErrorDetail.ObjectName, with the zero that ends it. */
+#define HSA_EXT_OBJECT_NAME_SIZE 96
+
+/* A failed call, as precisely as the library knows it. */
+typedef struct _HsaExtErrorDetail {
+    /* In: sizeof(HsaExtErrorDetail). */
+    HSAuint32 Size;
+    /* What the call returned. */
+    HSAKMT_STATUS Status;
+    /* The errno of the kernel; 0 if no system call failed. */
+    HSAint32 Errno;
+    /* Number of the operation that failed. */
+    HSAuint32 Operation;
+    /* Address, handle or number of the object; 0 without. */
+    HSAuint64 Object;
+    /* Name of the operation. Lives as long as the process. */
+    const char *OperationName;
+    /* What can be done about it; NULL without. Lives as long as the process. */
+    const char *Advice;
+    /* Path or name of the object, cut to fit; empty without. */
+    char ObjectName[HSA_EXT_OBJECT_NAME_SIZE];
+    /* Number of this failure since the process started. */
+    HSAuint64 Sequence;
+} HsaExtErrorDetail;
+
+/* Tells the newest failure of the calling thread, or the Status HSAKMT_STATUS_SUCCESS if it has
+   none. HSAKMT_STATUS_INVALID_PARAMETER if Detail is NULL or its size is below 4. The library
+   remembers the last failures of all threads together, so an old one may be gone. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetLastError(HsaExtErrorDetail *Detail);
+
+#if HSAKMT_ABI_GENERATION >= 2026
+/* Tells the newest failure of the calling thread on one context.
+   HSAKMT_STATUS_INVALID_PARAMETER also if ctx is NULL. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetLastErrorCtx(HsaKFDContext *ctx, HsaExtErrorDetail *Detail);
+#endif
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Log                                                                                            */
+/* ---------------------------------------------------------------------------------------------- */
+
+/* Importance of a message; the numbers are those of the environment variable HSAKMT_DEBUG_LEVEL. */
+typedef enum _HsaExtLogLevel {
+    /* Something failed. */
+    HSA_EXT_LOG_ERROR = 3,
+    /* Something is odd. */
+    HSA_EXT_LOG_WARNING = 4,
+    /* Something of interest happened. */
+    HSA_EXT_LOG_INFO = 6,
+    /* Everything else. */
+    HSA_EXT_LOG_DEBUG = 7
+} HsaExtLogLevel;
+
+/* Receives a message, one line without its end, that lives during the call. Any thread that is in
+   the library may call it, also two at the same time. */
+typedef void (*HsaExtLogSink)(void *User, HSAuint32 Level, const char *Message);
+
+/* Sends messages up to a level to Sink with User, in place of standard error; NULL takes it back.
+   A call of the former sink may still be under way when this returns. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtSetLogSink(HsaExtLogSink Sink, void *User, HSAuint32 Level);
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Trace of calls                                                                                 */
+/* ---------------------------------------------------------------------------------------------- */
+
+/* A finished call of a function of this interface. */
+typedef struct _HsaExtTraceRecord {
+    /* Size of the structure as the library has it, at least that of the caller's header. */
+    HSAuint32 Size;
+    /* Entries in Arguments. */
+    HSAuint32 ArgumentCount;
+    /* Name of the function. Lives as long as the process. */
+    const char *Function;
+    /* The arguments in order, each widened to 64 bits. Lives during the call of the sink. */
+    const HSAuint64 *Arguments;
+    /* What the function returned. */
+    HSAKMT_STATUS Status;
+    /* Zero. */
+    HSAuint32 Reserved;
+    /* How long the function took, in ns. */
+    HSAuint64 DurationNs;
+} HsaExtTraceRecord;
+
+/* Receives a record that lives during the call. The thread of the traced call calls it. */
+typedef void (*HsaExtTraceSink)(void *User, const HsaExtTraceRecord *Record);
+
+/* Sends a record of each finished call to Sink with User; NULL ends it.
+   A call of the former sink may still be under way when this returns. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtSetTraceSink(HsaExtTraceSink Sink, void *User);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
