@@ -7,7 +7,7 @@
 //!
 //! * A C enumeration is a newtype over its integer ([`HSAKMT_STATUS`]): a C caller may pass any
 //!   value, and a kernel may report one that is newer than this library.
-//! * A C union of a word and its bit-fields is a [register](bit_register) ([`HsaMemFlags`]): one
+//! * A C union of a word and its bit-fields is a register ([`HsaMemFlags`]): one
 //!   `Value` and a typed [`BitField`] per C bit-field.
 //! * A C union of pointers and the same pointer as an integer is a `u64` here; the field has the
 //!   name of the integer member. Core works on addresses, so no pointer is made from it here.

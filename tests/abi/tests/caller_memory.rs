@@ -9,7 +9,7 @@ use hsakmt_abi_tests::facts;
 use zerocopy::FromZeros;
 
 const CANARY: u8 = 0xa5;
-const MARGIN: usize = 64;
+const MARGIN: usize = 2048;
 
 /// The size of a structure in a generation, as the tables say.
 fn size_of_record(generation: u32, name: &str) -> usize {
