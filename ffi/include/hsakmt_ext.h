@@ -19,7 +19,8 @@ extern "C" {
 /* Failures                                                                                       */
 /* ---------------------------------------------------------------------------------------------- */
 
-/* Characters of HsaExtErrorDetail.ObjectName, with the zero that ends it. */
+/* Characters of the names in HsaExtErrorDetail, with the zero that ends them. */
+#define HSA_EXT_OPERATION_NAME_SIZE 48
 #define HSA_EXT_OBJECT_NAME_SIZE 96
 
 /* A failed call, as precisely as the library knows it. */
@@ -34,10 +35,10 @@ typedef struct _HsaExtErrorDetail {
     HSAuint32 Operation;
     /* Address, handle or number of the object; 0 without. */
     HSAuint64 Object;
-    /* Name of the operation. Lives as long as the process. */
-    const char *OperationName;
     /* What can be done about it; NULL without. Lives as long as the process. */
     const char *Advice;
+    /* Name of the operation; empty without. */
+    char OperationName[HSA_EXT_OPERATION_NAME_SIZE];
     /* Path or name of the object, cut to fit; empty without. */
     char ObjectName[HSA_EXT_OBJECT_NAME_SIZE];
     /* Number of this failure since the process started. */

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use hsakmt::types;
 use hsakmt_abi_tests::c::{self, COMPILERS, Compiler, PRELUDE, every_combination, include_folder};
 use hsakmt_abi_tests::rust::Layouts;
 use hsakmt_abi_tests::table::GENERATIONS;
@@ -53,10 +54,15 @@ fn sizes_alignments_and_offsets_are_those_of_rust() {
 }
 
 #[test]
-fn the_levels_of_the_log_are_those_of_rust() {
-    let levels = hsakmt::types::HsaExtLogLevel::ENUMERATORS.iter();
+fn the_numbers_of_the_extensions_are_those_of_rust() {
+    let levels = types::HsaExtLogLevel::ENUMERATORS.iter();
+    let levels = levels.map(|(name, level)| (*name, level.0 as usize));
+    let sizes = [
+        ("HSA_EXT_OBJECT_NAME_SIZE", types::HSA_EXT_OBJECT_NAME_SIZE),
+        ("HSA_EXT_OPERATION_NAME_SIZE", types::HSA_EXT_OPERATION_NAME_SIZE),
+    ];
     let source: String =
-        levels.map(|(name, level)| format!("ASSERT({name} == {});\n", level.0)).collect();
+        levels.chain(sizes).map(|(name, value)| format!("ASSERT({name} == {value});\n")).collect();
     for (generation, compiler) in every_combination() {
         check(generation, compiler, "levels", &source);
     }
