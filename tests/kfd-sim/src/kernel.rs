@@ -123,6 +123,11 @@ impl KernelProfile {
         }
     }
 
+    /// kernel-rules section 1, "Binding a VM": the object has the PASID, not the file.
+    pub(crate) fn has_pasid_per_object(self) -> bool {
+        self.kernel < Kernel::V7_2
+    }
+
     /// kernel-rules section 3: mmap tests the file's object rather than the caller's.
     pub(crate) fn maps_by_file(self) -> bool {
         self.kernel >= Kernel::V7_2

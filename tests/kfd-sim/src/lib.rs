@@ -48,6 +48,8 @@ mod address_space;
 mod descriptor;
 mod device;
 mod drm;
+#[cfg(test)]
+mod fixture;
 mod host;
 mod kernel;
 mod kfd;

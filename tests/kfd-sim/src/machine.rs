@@ -12,7 +12,7 @@ use spin::{Mutex, MutexGuard};
 use crate::address_space::{AddressSpace, SpaceId};
 use crate::descriptor::{File, FileId};
 use crate::kernel::KernelProfile;
-use crate::kfd::{KfdObject, ObjectId};
+use crate::kfd::{self, KfdObject, ObjectId};
 use crate::leftovers::Leftovers;
 use crate::log::{Log, Operation, Record};
 use crate::platform::SimPlatform;
@@ -34,8 +34,7 @@ pub struct Machine {
 pub enum Condition {
     /// amdgpu is not loaded: no `/dev/kfd`, no render nodes, no topology.
     ModuleNotLoaded,
-    /// A GPU reset or a suspend is in progress: an open of `/dev/kfd` that has to
-    /// make a process object is EINVAL.
+    /// A GPU reset or a suspend is in progress: every open of `/dev/kfd` is EINVAL.
     ResetInProgress,
 }
 
@@ -82,13 +81,13 @@ impl Machine {
     /// A machine of this profile, just booted, without processes.
     #[must_use]
     pub fn new(profile: &Profile) -> Machine {
-        let gpus = profile.topology.gpus().count() as u64;
+        // kernel-rules section 5: 1 after boot, one more for each GPU added.
+        let booted = 1 + profile.topology.gpus().count() as u64;
         let state = State {
             kernel: profile.kernel,
             topology: profile.topology.clone(),
             tree: sysfs::build(profile),
-            // kernel-rules section 5: 1 after boot, one more for each GPU added.
-            generation: 1 + gpus,
+            generation: profile.captured.generation().unwrap_or(booted),
             generation_on_every_read: false,
             not_ready: BTreeSet::new(),
             scheduled: Vec::new(),
@@ -347,7 +346,13 @@ impl State {
             }
             let before = (self.files.len(), self.objects.len());
             self.files.retain(|id, _| files.contains(id));
-            self.objects.retain(|id, _| objects.contains(id));
+            let gone: Vec<ObjectId> =
+                self.objects.keys().filter(|id| !objects.contains(id)).copied().collect();
+            for id in gone {
+                if let Some(object) = self.objects.remove(&id) {
+                    self.tree.remove(&kfd::folder(&object));
+                }
+            }
             if before == (self.files.len(), self.objects.len()) {
                 return;
             }

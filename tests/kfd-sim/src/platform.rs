@@ -214,6 +214,10 @@ impl<H: Os> SimPlatform<H> {
         }
     }
 
+    fn owns(&self, path: &str) -> bool {
+        sysfs::owns(&self.seat.machine.lock(), path)
+    }
+
     fn read_owned(&self, path: &str, into: &mut Vec<u8>, limit: usize) -> Result<(), Errno> {
         let pid = self.seat.pid();
         let mut state = self.seat.machine.lock();
@@ -365,7 +369,7 @@ impl<H: Os> Os for SimPlatform<H> {
         end: EndOfFile,
     ) -> Result<(), Errno> {
         match path.to_str() {
-            Ok(text) if sysfs::owns(text) => self.read_owned(text, into, limit),
+            Ok(text) if self.owns(text) => self.read_owned(text, into, limit),
             _ => {
                 let text = path.to_string_lossy().into_owned();
                 self.seat.machine.lock().count_open(&text);
@@ -382,7 +386,7 @@ impl<H: Os> Os for SimPlatform<H> {
         visit: &mut dyn FnMut(&[u8], FileKind) -> ControlFlow<()>,
     ) -> Result<(), Errno> {
         match path.to_str() {
-            Ok(text) if sysfs::owns(text) => {
+            Ok(text) if self.owns(text) => {
                 for (name, kind) in self.list_owned(text)? {
                     if visit(name.as_bytes(), kind).is_break() {
                         break;

@@ -120,3 +120,83 @@ fn dev_info(request: &Request<'_, '_, '_>) -> Vec<u8> {
     }
     info.0
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::seam::Array;
+    use hsakmt_core::uapi::amdgpu::{Info, InfoQuery};
+
+    use crate::fixture::{Sim, ask_with, boot, broken, render};
+    use crate::violation::Rule;
+
+    fn info(sim: &Sim, query: u32, return_size: u32, room: usize) -> Result<Vec<u8>, Errno> {
+        let mut block = Info { return_size, query: InfoQuery(query), ..Info::default() };
+        let mut answer = vec![0xee; room];
+        let array = if room == 0 { Array::Absent } else { Array::Out(&mut answer) };
+        ask_with(sim, &render(sim, 0), &mut block, &mut [array])?;
+        Ok(answer)
+    }
+
+    fn words(bytes: &[u8]) -> Vec<u64> {
+        bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect()
+    }
+
+    #[test]
+    fn a_null_pointer_or_size_is_einval_before_the_query() {
+        let sim = boot("rx7900");
+        assert_eq!(info(&sim, super::DEV_INFO, 0, 8), Err(Errno::EINVAL));
+        assert_eq!(info(&sim, super::DEV_INFO, 8, 0), Err(Errno::EINVAL));
+        assert_eq!(info(&sim, 0x9999, 4, 4), Err(Errno::EINVAL));
+        assert_eq!(broken(&sim), []);
+    }
+
+    #[test]
+    fn the_smaller_of_size_and_answer_is_written() {
+        let sim = boot("rx7900");
+        assert_eq!(info(&sim, super::ACCEL_WORKING, 2, 4).unwrap(), [1, 0, 0xee, 0xee]);
+        assert_eq!(info(&sim, super::ACCEL_WORKING, 6, 6).unwrap(), [1, 0, 0, 0, 0xee, 0xee]);
+    }
+
+    #[test]
+    fn an_older_kernel_writes_a_shorter_device_info() {
+        for (kernel, length) in [("6.1", 392), ("6.12", 440), ("7.2", 448)] {
+            let sim = boot(&format!("rx7900:kernel={kernel}"));
+            let answer = info(&sim, super::DEV_INFO, 512, 512).unwrap();
+            let written = answer.iter().rposition(|&byte| byte != 0xee).unwrap() + 1;
+            assert_eq!(written, length, "{kernel}");
+        }
+    }
+
+    #[test]
+    fn the_device_is_the_one_of_the_node() {
+        let number = |profile: &str, at: usize| {
+            let answer = info(&boot(profile), super::DEV_INFO, 448, 448).unwrap();
+            u32::from_ne_bytes(answer[at..at + 4].try_into().unwrap())
+        };
+        assert_eq!(number("rx7900", 0), 0x744c);
+        assert_eq!(number("rx7900", 16), 145);
+        assert_eq!([number("rx7900", 136), number("apu", 136)], [0, 1]);
+        assert_eq!(number("rx7900", 48), 96);
+    }
+
+    #[test]
+    fn heaps_are_those_of_the_node() {
+        let sim = boot("rx7900:vram=8G,bar=256M");
+        let gtt = 32 << 30;
+        assert_eq!(words(&info(&sim, super::VRAM_GTT, 24, 24).unwrap()), [8 << 30, 1 << 28, gtt]);
+        let heaps = words(&info(&sim, super::MEMORY, 96, 96).unwrap());
+        assert_eq!([heaps[0], heaps[4], heaps[8]], [8 << 30, 1 << 28, gtt]);
+    }
+
+    #[test]
+    fn queries_of_the_driver_that_are_not_simulated_are_loud() {
+        let sim = boot("rx7900");
+        assert_eq!(info(&sim, super::READ_MMR_REG, 4, 4), Err(Errno::ENOTTY));
+        assert_eq!(broken(&sim), [Rule::NotSimulated]);
+    }
+}

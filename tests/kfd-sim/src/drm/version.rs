@@ -47,3 +47,45 @@ pub(super) fn get_cap(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     request.arguments.put_u64(8, value);
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::seam::Array;
+    use hsakmt_core::uapi::drm::{Capability, GetCap, Version};
+
+    use crate::fixture::{ask, ask_with, boot, render};
+
+    #[test]
+    fn lengths_are_told_and_texts_cut() {
+        let sim = boot("rx7900");
+        let file = render(&sim, 0);
+        let mut block = Version::default();
+        let mut absent = [Array::Absent, Array::Absent, Array::Absent];
+        assert_eq!(ask_with(&sim, &file, &mut block, &mut absent), Ok(0));
+        assert_eq!((block.version_major, block.version_minor), (3, 60));
+        assert_eq!((block.name_len, block.date_len, block.desc_len), (6, 8, 7));
+        let (mut name, mut date) = ([0; 8], [0; 3]);
+        block.name_len = 8;
+        block.date_len = 3;
+        block.desc_len = 0;
+        let mut arrays = [Array::Out(&mut name), Array::Out(&mut date), Array::Absent];
+        assert_eq!(ask_with(&sim, &file, &mut block, &mut arrays), Ok(0));
+        assert_eq!((block.name_len, block.date_len), (6, 8));
+        assert_eq!((&name, &date), (b"amdgpu\0\0", b"201"));
+    }
+
+    #[test]
+    fn capabilities() {
+        let cap = |profile: &str, capability| {
+            let sim = boot(profile);
+            let mut block = GetCap { capability: Capability(capability), value: 9 };
+            ask(&sim, &render(&sim, 0), &mut block).map(|_| block.value)
+        };
+        assert_eq!(cap("rx7900", 0x05), Ok(3));
+        assert_eq!(cap("rx7900", 0x14), Ok(1));
+        assert_eq!(cap("rx7900", 0x77), Err(Errno::EINVAL));
+        assert_eq!(cap("mi210", 0x77), Err(Errno::EOPNOTSUPP));
+        assert_eq!(cap("mi210", 0x13), Ok(1));
+    }
+}

@@ -70,3 +70,108 @@ fn entries(request: &Request<'_, '_, '_>) -> Result<Vec<[u8; ENTRY]>, Errno> {
     };
     Ok(request.object()?.records.iter().map(|record| entry(record.gpu_id)).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::seam::{Array, DeviceNode};
+    use hsakmt_core::uapi::kfd::{GetProcessApertures, GetProcessAperturesNew};
+
+    use super::ENTRY;
+    use crate::fixture::{Sim, ask, ask_with, boot, broken, gpu_id, kfd};
+    use crate::violation::Rule;
+
+    fn get_new(sim: &Sim, count: u32, room: usize) -> (Result<u32, Errno>, u32, Vec<u32>) {
+        let mut block = GetProcessAperturesNew { num_of_nodes: count, ..Default::default() };
+        let mut array = vec![0_u8; room * ENTRY];
+        let array_or_null = if room == 0 { Array::Absent } else { Array::Out(&mut array) };
+        let answer = ask_with(sim, &kfd(sim), &mut block, &mut [array_or_null]);
+        let ids = array
+            .chunks_exact(ENTRY)
+            .map(|entry| u32::from_ne_bytes(entry[48..52].try_into().unwrap()))
+            .collect();
+        (answer, block.num_of_nodes, ids)
+    }
+
+    #[test]
+    fn count_0_asks_for_the_number_of_gpus() {
+        assert_eq!(get_new(&boot("mi300x"), 0, 0), (Ok(0), 8, vec![]));
+        assert_eq!(get_new(&boot("cpu-only"), 0, 0), (Ok(0), 0, vec![]));
+    }
+
+    #[test]
+    fn the_smaller_of_count_and_gpus_is_filled_in_topology_order() {
+        let sim = boot("mi210x8:gpus=2");
+        let ids = [gpu_id(&sim, 0), gpu_id(&sim, 1)];
+        assert_eq!(get_new(&sim, 1, 1), (Ok(0), 1, ids[..1].to_vec()));
+        // Four nodes with the CPUs: allowed, two are filled.
+        assert_eq!(get_new(&sim, 4, 4), (Ok(0), 2, vec![ids[0], ids[1], 0, 0]));
+    }
+
+    #[test]
+    fn more_than_the_topology_nodes_are_refused_since_6_12() {
+        let ask =
+            |kernel: &str, count| get_new(&boot(&format!("rx7900:kernel={kernel}")), count, 3).0;
+        assert_eq!(ask("6.1", 3), Ok(0));
+        assert_eq!(ask("6.1", u32::MAX), Err(Errno::ENOMEM));
+        for kernel in ["6.12", "7.2"] {
+            assert_eq!(ask(kernel, 2), Ok(0));
+            assert_eq!(ask(kernel, 3), Err(Errno::EINVAL));
+            assert_eq!(ask(kernel, u32::MAX), Err(Errno::EINVAL));
+        }
+    }
+
+    #[test]
+    fn a_null_array_is_efault() {
+        let sim = boot("mi210x8:gpus=2");
+        assert_eq!(get_new(&sim, 2, 0).0, Err(Errno::EFAULT));
+        assert_eq!(broken(&sim), []);
+    }
+
+    #[test]
+    fn an_array_shorter_than_its_count_is_a_violation() {
+        let sim = boot("mi210x8:gpus=2");
+        assert_eq!(get_new(&sim, 2, 1).0, Err(Errno::EFAULT));
+        assert_eq!(broken(&sim), [Rule::ShortArray]);
+    }
+
+    #[test]
+    fn hidden_gpus_are_left_out() {
+        let sim = boot("mi210x8:gpus=2");
+        sim.process().hide(DeviceNode::Render(128), true);
+        assert_eq!(get_new(&sim, 2, 2), (Ok(0), 1, vec![gpu_id(&sim, 1), 0]));
+        // Decided when the object was made.
+        sim.process().hide(DeviceNode::Render(128), false);
+        assert_eq!(get_new(&sim, 0, 0).1, 1);
+    }
+
+    #[test]
+    fn the_old_request_shows_at_most_seven() {
+        let sim = boot("mi300x");
+        let mut block = GetProcessApertures { pad: 7, ..Default::default() };
+        assert_eq!(ask(&sim, &kfd(&sim), &mut block), Ok(0));
+        assert_eq!(block.num_of_nodes, 7);
+        assert_eq!(block.pad, 0, "the block is zeroed first");
+        assert_eq!(block.process_apertures[6].gpu_id, gpu_id(&sim, 6));
+    }
+
+    #[test]
+    fn windows_of_gfx9_and_later() {
+        for (kernel, base) in [("6.1", 0x4000), ("6.12", 0x1_0000), ("7.2", 0x1_0000)] {
+            let sim = boot(&format!("mi50:kernel={kernel}"));
+            let mut block = GetProcessApertures::default();
+            assert_eq!(ask(&sim, &kfd(&sim), &mut block), Ok(0));
+            let apertures = block.process_apertures[0];
+            assert_eq!((apertures.lds_base, apertures.lds_limit), (1 << 48, 0x1_0000_ffff_ffff));
+            assert_eq!(
+                (apertures.scratch_base, apertures.scratch_limit),
+                (2 << 48, 0x2_0000_ffff_ffff)
+            );
+            assert_eq!((apertures.gpuvm_base, apertures.gpuvm_limit), (base, 0x7fff_ffff_ffff));
+        }
+    }
+}

@@ -28,3 +28,33 @@ pub(super) fn get(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     request.arguments.put_u64(24, SYSTEM_HZ);
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use hsakmt_core::uapi::kfd::GetClockCounters;
+
+    use crate::fixture::{Sim, ask, boot, gpu_id, kfd};
+
+    fn clocks(sim: &Sim, gpu_id: u32) -> GetClockCounters {
+        let mut block = GetClockCounters { gpu_id, ..Default::default() };
+        assert_eq!(ask(sim, &kfd(sim), &mut block), Ok(0));
+        block
+    }
+
+    #[test]
+    fn all_clocks_go_forward() {
+        let sim = boot("rx7900");
+        let (first, second) = (clocks(&sim, gpu_id(&sim, 0)), clocks(&sim, gpu_id(&sim, 0)));
+        assert_eq!(first.system_clock_freq, 1_000_000_000);
+        assert!(second.gpu_clock_counter > first.gpu_clock_counter);
+        assert!(second.cpu_clock_counter > first.cpu_clock_counter);
+        assert!(second.system_clock_counter > first.system_clock_counter);
+    }
+
+    #[test]
+    fn an_unknown_gpu_has_the_counter_0() {
+        let unknown = clocks(&boot("cpu-only"), 17);
+        assert_eq!(unknown.gpu_clock_counter, 0);
+        assert_ne!(unknown.cpu_clock_counter, 0);
+    }
+}

@@ -115,3 +115,148 @@ fn handle(request: &mut Request<'_, '_, '_>, known: &Known) -> Result<u32, Errno
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::uapi::{Direction, Request};
+
+    use crate::fixture::{boot, broken, kfd, raw};
+    use crate::violation::Rule;
+
+    fn version_request(direction: Direction, letter: u8, size: usize) -> Request {
+        Request::new(direction, letter, 1, size)
+    }
+
+    #[test]
+    fn the_number_alone_decides() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        for request in [
+            version_request(Direction::ReadWrite, b'K', 8),
+            version_request(Direction::Write, b'K', 8),
+            version_request(Direction::Read, b'Z', 8),
+        ] {
+            let mut block = [0xff; 8];
+            assert_eq!(raw(&sim, &device, request, &mut block), Ok(0));
+            assert_eq!(block, [1, 0, 0, 0, 17, 0, 0, 0]);
+        }
+        assert_eq!(broken(&sim), [Rule::RequestForm]);
+    }
+
+    #[test]
+    fn a_short_block_is_cut() {
+        let sim = boot("rx7900");
+        let mut block = [0xff; 8];
+        let request = version_request(Direction::Read, b'K', 4);
+        assert_eq!(raw(&sim, &kfd(&sim), request, &mut block), Ok(0));
+        assert_eq!(block, [1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(broken(&sim), [Rule::RequestForm]);
+    }
+
+    #[test]
+    fn a_long_block_is_filled_with_zeros() {
+        let sim = boot("rx7900");
+        let mut block = [0xff; 12];
+        let request = version_request(Direction::Read, b'K', 12);
+        assert_eq!(raw(&sim, &kfd(&sim), request, &mut block), Ok(0));
+        assert_eq!(block, [1, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(broken(&sim), [Rule::RequestForm]);
+    }
+
+    #[test]
+    fn a_bad_block_is_efault() {
+        let sim = boot("rx7900");
+        let request = version_request(Direction::Read, b'K', 8);
+        assert_eq!(raw(&sim, &kfd(&sim), request, &mut []), Err(Errno::EFAULT));
+        // GET_CLOCK_COUNTERS is copied in as well.
+        let request = Request::new(Direction::ReadWrite, b'K', 5, 40);
+        assert_eq!(raw(&sim, &kfd(&sim), request, &mut []), Err(Errno::EFAULT));
+    }
+
+    #[test]
+    fn a_block_without_a_size_reaches_the_driver_as_zeros() {
+        let sim = boot("rx7900");
+        let request = Request::new(Direction::None, b'K', 1, 0);
+        assert_eq!(raw(&sim, &kfd(&sim), request, &mut []), Ok(0));
+        assert_eq!(broken(&sim), [Rule::RequestForm]);
+    }
+
+    /// B62: nothing unknown succeeds, nothing known is silently not there.
+    #[test]
+    fn all_256_numbers_of_each_kernel() {
+        // Deliberately not the table of `requests.rs`: numbers by kernel.
+        let last = |kernel: &str| match kernel {
+            "6.1" => 0x23,
+            "6.12" => 0x26,
+            _ => 0x28,
+        };
+        for kernel in ["6.1", "6.12", "7.2"] {
+            for dkms in [0, 1] {
+                let sim = boot(&format!("rx7900:kernel={kernel},dkms={dkms}"));
+                let device = kfd(&sim);
+                for number in 0..=255_u8 {
+                    let exists = match number {
+                        0 => false,
+                        0x82 => false,
+                        0x86 => dkms == 1 && kernel != "7.2",
+                        0x80..=0x87 => dkms == 1,
+                        _ => number <= last(kernel),
+                    };
+                    let request = Request::new(Direction::ReadWrite, b'K', number, 512);
+                    let answer = raw(&sim, &device, request, &mut vec![0; 512]);
+                    let rules: Vec<Rule> = broken(&sim)
+                        .into_iter()
+                        .filter(|rule| *rule != Rule::RequestForm)
+                        .collect();
+                    match number {
+                        _ if !exists => {
+                            assert_eq!(
+                                (answer, rules),
+                                (Err(Errno::ENOTTY), vec![]),
+                                "{number:#x}"
+                            );
+                        }
+                        0x0d..=0x10 => {
+                            assert_eq!((answer, rules), (Err(Errno::EPERM), vec![]), "{number:#x}");
+                        }
+                        _ if rules == [Rule::NotSimulated] => {
+                            assert_eq!(answer, Err(Errno::ENOTTY), "{number:#x}");
+                        }
+                        _ => {
+                            assert_eq!(rules, [], "{number:#x}");
+                            assert_ne!(answer, Err(Errno::ENOTTY), "{number:#x}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_numbers_follow_the_reported_minor() {
+        for minor in 1..=28 {
+            let sim = boot(&format!("rx7900:kernel=7.2,svm=1,kfd={minor}"));
+            let device = kfd(&sim);
+            let ask = |number, size| {
+                let request = Request::new(Direction::ReadWrite, b'K', number, size);
+                raw(&sim, &device, request, &mut vec![0xff; size]) != Err(Errno::ENOTTY)
+            };
+            assert_eq!(ask(0x23, 16), minor >= 9, "AVAILABLE_MEMORY, 1.{minor}");
+            assert_eq!(ask(0x25, 16), minor >= 13, "RUNTIME_ENABLE, 1.{minor}");
+            assert_eq!(ask(0x27, 0), minor >= 19, "CREATE_PROCESS, 1.{minor}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_simulated_is_loud() {
+        let sim = boot("rx7900");
+        let request = Request::new(Direction::ReadWrite, b'K', 0x02, 96);
+        assert_eq!(raw(&sim, &kfd(&sim), request, &mut [0; 96]), Err(Errno::ENOTTY));
+        assert_eq!(broken(&sim), [Rule::NotSimulated]);
+    }
+}

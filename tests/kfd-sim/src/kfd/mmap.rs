@@ -49,3 +49,113 @@ pub(crate) fn mmap(
         _ => Err(Errno::EINVAL),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::seam::{DeviceNode, Driver, MapDevice, Os, Placement, Protection};
+
+    use super::{EVENTS, MMIO, RESERVED};
+    use crate::SimDevice;
+    use crate::fixture::{Sim, boot, broken, gpu_id, kfd};
+
+    const DOORBELL: u64 = 3;
+
+    fn map(
+        sim: &Sim,
+        device: &SimDevice,
+        kind: u64,
+        gpu_id: u32,
+        length: usize,
+    ) -> Result<(), Errno> {
+        let mapping = MapDevice {
+            placement: Placement::Anywhere,
+            length,
+            protection: Protection::READ | Protection::WRITE,
+            offset: kind << 62 | u64::from(gpu_id) << 46,
+        };
+        Driver::map(sim, device, mapping).map(|_| ())
+    }
+
+    #[test]
+    fn each_kind_has_its_length() {
+        for kernel in ["6.12", "7.2"] {
+            let sim = boot(&format!("rx7900:kernel={kernel}"));
+            let (device, id) = (kfd(&sim), gpu_id(&sim, 0));
+            assert_eq!(map(&sim, &device, DOORBELL, id, 8192), Ok(()));
+            assert_eq!(map(&sim, &device, DOORBELL, id, 8192), Ok(()), "any number of times");
+            assert_eq!(map(&sim, &device, DOORBELL, id, 4096), Err(Errno::EINVAL));
+            assert_eq!(map(&sim, &device, MMIO, id, 4096), Ok(()));
+            assert_eq!(map(&sim, &device, MMIO, id, 8192), Err(Errno::EINVAL));
+            assert_eq!(map(&sim, &device, RESERVED, id, 4096), Err(Errno::EINVAL));
+            // No event was created.
+            assert_eq!(map(&sim, &device, EVENTS, 0, 4096), Err(Errno::EINVAL));
+            assert_eq!(broken(&sim), []);
+        }
+    }
+
+    #[test]
+    fn an_unknown_gpu_is_enodev() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        for kind in [DOORBELL, MMIO, RESERVED] {
+            assert_eq!(map(&sim, &device, kind, 0, 8192), Err(Errno::ENODEV));
+        }
+    }
+
+    #[test]
+    fn a_gpu_without_a_record_has_no_doorbells() {
+        let sim = boot("mi210x8:gpus=2");
+        sim.process().hide(DeviceNode::Render(128), true);
+        let result = map(&sim, &kfd(&sim), DOORBELL, gpu_id(&sim, 0), 8192);
+        assert_eq!(result, Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn the_offset_is_in_pages() {
+        let sim = boot("rx7900");
+        let mapping = MapDevice {
+            placement: Placement::Anywhere,
+            length: 8192,
+            protection: Protection::WRITE,
+            offset: DOORBELL << 62 | u64::from(gpu_id(&sim, 0)) << 46 | 8,
+        };
+        assert_eq!(Driver::map(&sim, &kfd(&sim), mapping), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn a_forked_child_is_einval_and_since_7_2_ebadf() {
+        for (kernel, errno) in
+            [("6.1", Errno::EINVAL), ("6.12", Errno::EINVAL), ("7.2", Errno::EBADF)]
+        {
+            let sim = boot(&format!("rx7900:kernel={kernel}"));
+            let (device, id) = (kfd(&sim), gpu_id(&sim, 0));
+            sim.enter_fork_child();
+            assert_eq!(map(&sim, &device, DOORBELL, id, 8192), Err(errno));
+            sim.leave_child();
+            broken(&sim);
+        }
+    }
+
+    #[test]
+    fn mappings_are_absent_after_fork_and_gone_after_unmap() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        let mapping = MapDevice {
+            placement: Placement::Anywhere,
+            length: 8192,
+            protection: Protection::WRITE,
+            offset: DOORBELL << 62 | u64::from(gpu_id(&sim, 0)) << 46,
+        };
+        let address = Driver::map(&sim, &device, mapping).unwrap();
+        let count = |sim: &Sim| {
+            sim.machine().leftovers().processes[&sim.process().pid()].device_mappings.len()
+        };
+        assert_eq!(count(&sim), 1);
+        assert_eq!(count(&sim.fork()), 0);
+        Os::unmap(&sim, address, 8192).unwrap();
+        assert_eq!(count(&sim), 0);
+    }
+}

@@ -20,6 +20,7 @@ mod dispatch;
 mod memory;
 mod mmap;
 mod policy;
+mod process_folder;
 mod requests;
 mod runtime;
 mod tile;
@@ -28,6 +29,7 @@ mod vm;
 
 pub(crate) use dispatch::ioctl;
 pub(crate) use mmap::mmap;
+pub(crate) use process_folder::folder;
 
 /// The identity of a process object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -151,6 +153,7 @@ pub(crate) fn open(state: &mut State, pid: Pid) -> Result<ObjectId, Errno> {
     if let Some(space) = state.spaces.get_mut(&space) {
         space.primary = Some(id);
     }
+    process_folder::put(state, id);
     Ok(id)
 }
 
@@ -171,4 +174,172 @@ fn check_owner(state: &mut State, pid: Pid, object: ObjectId, what: &str) -> Res
         state.violation(pid, Rule::ForeignKfdDescriptor, detail);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::seam::{DeviceNode, Driver, Os};
+    use hsakmt_core::uapi::kfd::{CreateProcess, GetVersion};
+
+    use crate::fixture::{acquire, ask, boot, broken, kfd, render};
+    use crate::machine::Condition;
+    use crate::violation::Rule;
+
+    fn version(sim: &crate::fixture::Sim, device: &crate::SimDevice) -> Result<u32, Errno> {
+        ask(sim, device, &mut GetVersion::default())
+    }
+
+    #[test]
+    fn open_errors_come_in_order() {
+        let sim = boot("rx7900:kernel=7.2");
+        let machine = sim.machine().clone();
+        let open = || sim.open(DeviceNode::Kfd).map(|_| ());
+        assert_eq!(open(), Ok(()));
+        machine.set_condition(Condition::ResetInProgress, true);
+        assert_eq!(open(), Err(Errno::EINVAL));
+        sim.process().hide(DeviceNode::Kfd, true);
+        assert_eq!(open(), Err(Errno::EPERM));
+        machine.set_open_error(DeviceNode::Kfd, Some(Errno::EACCES));
+        assert_eq!(open(), Err(Errno::EACCES));
+        machine.set_condition(Condition::ModuleNotLoaded, true);
+        assert_eq!(open(), Err(Errno::ENOENT));
+        sim.process().set_descriptor_limit(3);
+        assert_eq!(open(), Err(Errno::EMFILE));
+    }
+
+    #[test]
+    fn opens_without_a_gpu_before_7_2_and_not_since() {
+        for (kernel, expected) in [("6.1", Ok(())), ("6.12", Ok(())), ("7.2", Err(Errno::EINVAL))] {
+            let sim = boot(&alloc::format!("cpu-only:kernel={kernel}"));
+            assert_eq!(sim.open(DeviceNode::Kfd).map(|_| ()), expected, "{kernel}");
+            let sim = boot(&alloc::format!("rx7900:kernel={kernel}"));
+            sim.process().hide(DeviceNode::Render(128), true);
+            assert_eq!(sim.open(DeviceNode::Kfd).map(|_| ()), expected, "{kernel}, hidden");
+        }
+    }
+
+    #[test]
+    fn more_than_64_gpus_in_an_object_are_enomem() {
+        let sim = boot("mi300x:cpx,gpus=9");
+        assert_eq!(sim.open(DeviceNode::Kfd).map(|_| ()), Err(Errno::ENOMEM));
+    }
+
+    #[test]
+    fn the_object_lives_with_the_address_space_not_with_the_descriptor() {
+        let sim = boot("rx7900");
+        let first = kfd(&sim);
+        let file = render(&sim, 0);
+        assert_eq!(acquire(&sim, &first, &file, 0), Ok(0));
+        drop(first);
+        drop(file);
+        // Everything closed: the object still binds the file that nobody has.
+        let again = kfd(&sim);
+        let other = render(&sim, 0);
+        assert_eq!(acquire(&sim, &again, &other, 0), Err(Errno::EBUSY));
+        assert_eq!(sim.machine().leftovers().files, 3);
+        sim.process().exit();
+        assert_eq!(sim.machine().leftovers(), crate::Leftovers::default());
+    }
+
+    #[test]
+    fn two_descriptors_of_a_process_carry_one_object() {
+        let sim = boot("rx7900");
+        let (first, second) = (kfd(&sim), kfd(&sim));
+        let file = render(&sim, 0);
+        assert_eq!(acquire(&sim, &first, &file, 0), Ok(0));
+        drop(first);
+        assert_eq!(acquire(&sim, &second, &file, 0), Ok(0));
+        assert_eq!(sim.machine().leftovers().objects.len(), 1);
+    }
+
+    #[test]
+    fn a_forked_child_is_ebadf_on_the_inherited_descriptor_and_opens_its_own() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        let file = render(&sim, 0);
+        assert_eq!(acquire(&sim, &device, &file, 0), Ok(0));
+        let child = sim.enter_fork_child();
+        assert_eq!(version(&sim, &device), Err(Errno::EBADF));
+        assert_eq!(broken(&sim), [Rule::ForeignKfdDescriptor]);
+        let own = kfd(&sim);
+        assert_eq!(version(&sim, &own), Ok(0));
+        assert_eq!(version(&sim, &device), Err(Errno::EBADF));
+        broken(&sim);
+        // The inherited render file serves the parent's object.
+        assert_eq!(acquire(&sim, &own, &file, 0), Err(Errno::EINVAL));
+        let fresh = render(&sim, 0);
+        assert_eq!(acquire(&sim, &own, &fresh, 0), Ok(0));
+        drop((own, fresh));
+        sim.leave_child();
+        assert!(!child.is_alive());
+        assert_eq!(version(&sim, &device), Ok(0));
+        assert_eq!(broken(&sim), []);
+    }
+
+    #[test]
+    fn a_vforked_child_is_ebadf_also_through_its_own_open() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        sim.enter_vfork_child();
+        assert_eq!(version(&sim, &device), Err(Errno::EBADF));
+        let own = kfd(&sim);
+        assert_eq!(version(&sim, &own), Err(Errno::EBADF));
+        drop(own);
+        sim.leave_child();
+        assert_eq!(version(&sim, &device), Ok(0));
+        assert_eq!(broken(&sim), [Rule::ForeignKfdDescriptor; 2]);
+    }
+
+    #[test]
+    fn after_exec_an_inheritable_descriptor_reaches_the_dead_object() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        let file = render(&sim, 0);
+        assert_eq!(acquire(&sim, &device, &file, 0), Ok(0));
+        sim.process().set_close_on_exec(sim.token(&device).0, false);
+        sim.exec();
+        assert_eq!(version(&sim, &device), Ok(0));
+        assert_eq!(broken(&sim), [Rule::ForeignKfdDescriptor]);
+        let leftovers = sim.machine().leftovers();
+        assert_eq!((leftovers.objects.len(), leftovers.files), (1, 2));
+        // A new open makes a new object.
+        let own = kfd(&sim);
+        assert_eq!(acquire(&sim, &own, &render(&sim, 0), 0), Ok(0));
+        drop(device);
+        assert_eq!(sim.machine().leftovers().objects.len(), 1);
+        sim.release(file);
+    }
+
+    #[test]
+    fn exec_closes_what_the_seam_opened() {
+        let sim = boot("rx7900");
+        let device = sim.release(kfd(&sim));
+        sim.exec();
+        assert_eq!(sim.process().descriptor(device.0), None);
+        assert_eq!(sim.machine().leftovers().objects.len(), 0);
+    }
+
+    #[test]
+    fn the_process_folder_appears_with_the_open() {
+        let sim = boot("rx7900:kernel=7.2");
+        let path = alloc::format!("/sys/class/kfd/kfd/proc/{}", sim.process_id());
+        let names = |path: &str| {
+            let path = std::ffi::CString::new(path).unwrap();
+            let mut names = alloc::vec::Vec::new();
+            sim.list_folder(&path, &mut |name, _| {
+                names.push(alloc::string::String::from_utf8_lossy(name).into_owned());
+                core::ops::ControlFlow::Continue(())
+            })
+            .map(|()| names)
+        };
+        assert_eq!(names(&path), Err(Errno::ENOENT));
+        let device = kfd(&sim);
+        assert!(names(&path).unwrap().contains(&"pasid".into()));
+        let secondary = kfd(&sim);
+        assert_eq!(ask(&sim, &secondary, &mut CreateProcess::default()), Ok(0));
+        assert!(names(&path).unwrap().contains(&"context_0".into()));
+        drop((device, secondary));
+        assert!(!names(&path).unwrap().contains(&"context_0".into()));
+    }
 }

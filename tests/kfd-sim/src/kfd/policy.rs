@@ -48,3 +48,37 @@ pub(super) fn set(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     }
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::uapi::kfd::{CachePolicy, SetMemoryPolicy};
+
+    use crate::fixture::{acquire, ask, boot, gpu_id, kfd, render};
+
+    #[test]
+    fn errors_come_in_order() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        let set = |default, alternate, gpu_id| {
+            let mut block = SetMemoryPolicy {
+                gpu_id,
+                default_policy: CachePolicy(default),
+                alternate_policy: CachePolicy(alternate),
+                // gfx9 and later ignore the aperture.
+                alternate_aperture_base: 1,
+                alternate_aperture_size: u64::MAX,
+                ..Default::default()
+            };
+            ask(&sim, &device, &mut block)
+        };
+        let id = gpu_id(&sim, 0);
+        assert_eq!(set(2, 0, id), Err(Errno::EINVAL));
+        assert_eq!(set(0, 2, id), Err(Errno::EINVAL));
+        assert_eq!(set(0, 0, 0), Err(Errno::EINVAL));
+        assert_eq!(set(0, 1, id), Err(Errno::ESRCH));
+        assert_eq!(acquire(&sim, &device, &render(&sim, 0), 0), Ok(0));
+        assert_eq!(set(2, 0, id), Err(Errno::EINVAL));
+        assert_eq!(set(1, 0, id), Ok(0));
+    }
+}

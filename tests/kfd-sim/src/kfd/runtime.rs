@@ -76,3 +76,63 @@ fn can_retry(request: &Request<'_, '_, '_>) -> Result<bool, Errno> {
         _ => false,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::uapi::kfd::SetXnackMode;
+    use hsakmt_core::uapi::kfd::{RuntimeEnable, RuntimeEnableMode};
+
+    use crate::fixture::{Sim, ask, boot, kfd};
+
+    fn runtime(sim: &Sim, mode_mask: RuntimeEnableMode) -> Result<u32, Errno> {
+        ask(sim, &kfd(sim), &mut RuntimeEnable { mode_mask, ..Default::default() })
+    }
+
+    #[test]
+    fn enabling_twice_is_ebusy_also_after_a_reopen() {
+        let sim = boot("cpu-only");
+        assert_eq!(runtime(&sim, RuntimeEnableMode::ENABLE), Ok(0));
+        assert_eq!(runtime(&sim, RuntimeEnableMode::ENABLE), Err(Errno::EBUSY));
+    }
+
+    #[test]
+    fn disabling_always_succeeds() {
+        let sim = boot("cpu-only");
+        for _ in 0..2 {
+            assert_eq!(runtime(&sim, RuntimeEnableMode::empty()), Ok(0));
+        }
+        assert_eq!(runtime(&sim, RuntimeEnableMode::ENABLE), Ok(0));
+        assert_eq!(runtime(&sim, RuntimeEnableMode::TTMP_SAVE), Ok(0));
+        assert_eq!(runtime(&sim, RuntimeEnableMode::ENABLE), Ok(0));
+    }
+
+    fn xnack(sim: &Sim, xnack_enabled: i32) -> (Result<u32, Errno>, i32) {
+        let mut block = SetXnackMode { xnack_enabled };
+        let answer = ask(sim, &kfd(sim), &mut block);
+        (answer, block.xnack_enabled)
+    }
+
+    #[test]
+    fn xnack_without_svm_is_eperm() {
+        for value in [-1, 0, 1, 2] {
+            assert_eq!(xnack(&boot("mi210x8"), value), (Err(Errno::EPERM), value));
+        }
+    }
+
+    #[test]
+    fn xnack_can_be_turned_on_where_every_gpu_can_retry() {
+        for profile in ["mi210x8:svm=1", "mi300x:svm=1", "cpu-only:svm=1"] {
+            let sim = boot(profile);
+            assert_eq!(xnack(&sim, -1), (Ok(0), 0), "{profile}");
+            assert_eq!(xnack(&sim, 1).0, Ok(0), "{profile}");
+            assert_eq!(xnack(&sim, -1), (Ok(0), 1), "{profile}");
+            assert_eq!(xnack(&sim, 0).0, Ok(0), "{profile}");
+        }
+        for profile in ["rx7900:svm=1", "rx6800:svm=1", "mi50:svm=1"] {
+            let sim = boot(profile);
+            assert_eq!(xnack(&sim, 0).0, Ok(0), "{profile}");
+            assert_eq!(xnack(&sim, 1).0, Err(Errno::EPERM), "{profile}");
+        }
+    }
+}

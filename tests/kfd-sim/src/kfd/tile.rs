@@ -29,3 +29,42 @@ pub(super) fn get(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     }
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::seam::Array;
+    use hsakmt_core::uapi::kfd::GetTileConfig;
+
+    use crate::fixture::{ask_with, boot, gpu_id, kfd};
+
+    #[test]
+    fn counts_are_cut_to_what_exists() {
+        let sim = boot("mi300x");
+        let mut block = GetTileConfig {
+            num_tile_configs: 99,
+            num_macro_tile_configs: 3,
+            gpu_id: gpu_id(&sim, 0),
+            ..Default::default()
+        };
+        let (mut tiles, mut macros) = ([1_u8; 128], [1_u8; 12]);
+        let mut arrays = [Array::Out(&mut tiles), Array::Out(&mut macros)];
+        assert_eq!(ask_with(&sim, &kfd(&sim), &mut block, &mut arrays), Ok(0));
+        assert_eq!((block.num_tile_configs, block.num_macro_tile_configs), (32, 3));
+        assert_ne!(block.gb_addr_config, 0);
+        assert_eq!((tiles, macros), ([0; 128], [0; 12]));
+    }
+
+    #[test]
+    fn an_unknown_gpu_is_einval_and_a_null_array_efault_with_count_0() {
+        let sim = boot("mi300x");
+        let ask = |gpu_id| {
+            let mut block = GetTileConfig { num_tile_configs: 1, gpu_id, ..Default::default() };
+            let mut arrays = [Array::Absent, Array::Absent];
+            let answer = ask_with(&sim, &kfd(&sim), &mut block, &mut arrays);
+            (answer, block.num_tile_configs)
+        };
+        assert_eq!(ask(0), (Err(Errno::EINVAL), 1));
+        assert_eq!(ask(gpu_id(&sim, 0)), (Err(Errno::EFAULT), 0));
+    }
+}

@@ -41,3 +41,104 @@ pub(super) fn acquire(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     }
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::seam::{DeviceNode, Driver};
+    use hsakmt_core::uapi::kfd::CreateProcess;
+
+    use crate::fixture::{acquire, acquire_number, ask, boot, broken, gpu_id, kfd, render};
+    use crate::violation::Rule;
+
+    #[test]
+    fn errors_come_in_order() {
+        let sim = boot("mi210x8:gpus=2");
+        let device = kfd(&sim);
+        let (id, unknown) = (gpu_id(&sim, 0), 0x1_0000);
+        let file = render(&sim, 0);
+        let foreign = sim.process().open_foreign().unwrap();
+        // A descriptor that is none comes before the GPU.
+        assert_eq!(acquire_number(&sim, &device, 99, unknown), Err(Errno::EINVAL));
+        // The GPU comes before the kind of file.
+        assert_eq!(acquire_number(&sim, &device, sim.token(&file).0, unknown), Err(Errno::EINVAL));
+        assert_eq!(acquire_number(&sim, &device, foreign, id), Err(Errno::EINVAL));
+        assert_eq!(acquire_number(&sim, &device, sim.token(&device).0, id), Err(Errno::EINVAL));
+        assert_eq!(acquire(&sim, &device, &file, 0), Ok(0));
+        // Bound: EBUSY comes before the kind of file.
+        assert_eq!(acquire_number(&sim, &device, foreign, id), Err(Errno::EBUSY));
+        assert_eq!(acquire(&sim, &device, &file, 0), Ok(0));
+        assert_eq!(broken(&sim), []);
+    }
+
+    #[test]
+    fn the_same_file_is_the_same_through_any_descriptor() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        let file = render(&sim, 0);
+        assert_eq!(acquire(&sim, &device, &file, 0), Ok(0));
+        let copy = sim.process().duplicate(sim.token(&file).0).unwrap();
+        drop(file);
+        assert_eq!(acquire_number(&sim, &device, copy, gpu_id(&sim, 0)), Ok(0));
+    }
+
+    #[test]
+    fn another_file_is_ebusy_for_ever() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        let file = render(&sim, 0);
+        assert_eq!(acquire(&sim, &device, &file, 0), Ok(0));
+        drop((file, device));
+        for _ in 0..3 {
+            let device = kfd(&sim);
+            assert_eq!(acquire(&sim, &device, &render(&sim, 0), 0), Err(Errno::EBUSY));
+        }
+    }
+
+    #[test]
+    fn a_file_serves_one_object() {
+        let sim = boot("rx7900:kernel=7.2");
+        let (primary, secondary) = (kfd(&sim), kfd(&sim));
+        let file = render(&sim, 0);
+        assert_eq!(acquire(&sim, &primary, &file, 0), Ok(0));
+        assert_eq!(ask(&sim, &secondary, &mut CreateProcess::default()), Ok(0));
+        assert_eq!(acquire(&sim, &secondary, &file, 0), Err(Errno::EINVAL));
+        assert_eq!(acquire(&sim, &secondary, &render(&sim, 0), 0), Ok(0));
+    }
+
+    #[test]
+    fn the_file_of_another_gpu_is_refused_and_noted() {
+        let sim = boot("mi210x8:gpus=2");
+        let device = kfd(&sim);
+        let file = render(&sim, 1);
+        assert_eq!(acquire(&sim, &device, &file, 0), Err(Errno::EINVAL));
+        assert_eq!(broken(&sim), [Rule::RenderFileOfOtherGpu]);
+        assert_eq!(acquire(&sim, &device, &file, 1), Ok(0));
+    }
+
+    #[test]
+    fn the_file_of_another_partition_is_refused_and_noted() {
+        let sim = boot("mi300x:cpx,gpus=1");
+        assert_eq!(acquire(&sim, &kfd(&sim), &render(&sim, 3), 4), Err(Errno::EINVAL));
+        assert_eq!(broken(&sim), [Rule::RenderFileOfOtherGpu]);
+    }
+
+    #[test]
+    fn a_hidden_gpu_is_unknown() {
+        let sim = boot("mi210x8:gpus=2");
+        let file = render(&sim, 0);
+        sim.process().hide(DeviceNode::Render(128), true);
+        assert_eq!(acquire(&sim, &kfd(&sim), &file, 0), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn a_received_file_can_be_bound() {
+        let sim = boot("rx7900");
+        let other = sim.machine().spawn(crate::AddressesOnly::new());
+        let file = render(&other, 0);
+        let number = sim.process().receive(&other.process(), other.token(&file).0).unwrap();
+        assert_eq!(acquire_number(&sim, &kfd(&sim), number, gpu_id(&sim, 0)), Ok(0));
+        // It serves the receiver's object now.
+        assert_eq!(acquire(&other, &kfd(&other), &file, 0), Err(Errno::EINVAL));
+    }
+}

@@ -53,6 +53,11 @@ impl Files {
         Ok(Files(map))
     }
 
+    /// The captured `generation_id`.
+    pub(crate) fn generation(&self) -> Option<u64> {
+        self.text("generation_id")?.trim().parse().ok()
+    }
+
     /// The captured files: path below the topology folder, contents.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0.iter().map(|(path, contents)| (path.as_str(), contents.as_slice()))
@@ -243,5 +248,79 @@ impl Keys<'_> {
                 ..RenderNumbers::default()
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hsakmt_core::seam::{EndOfFile, Os};
+
+    use super::CapturedTreeError;
+    use crate::host::AddressesOnly;
+    use crate::kernel::{Kernel, KernelProfile};
+    use crate::machine::{Change, Machine};
+    use crate::profile::Profile;
+
+    const KERNEL: KernelProfile = KernelProfile::debian(Kernel::V6_12);
+
+    fn files() -> [(&'static str, &'static str); 5] {
+        [
+            ("generation_id", "80\n"),
+            ("nodes/0/properties", "cpu_cores_count 64\nsimd_count 0\n"),
+            (
+                "nodes/1/properties",
+                "cpu_cores_count 0\nsimd_count 416\ndrm_render_minor 131\nodd_key 5\n",
+            ),
+            ("nodes/1/mem_banks/0/properties", "heap_type 1\nsize_in_bytes 68719476736\n"),
+            ("nodes/1/io_links/0/properties", "type 2\nnode_from 1\nnode_to 0\nweight 20\n"),
+        ]
+    }
+
+    fn read(machine: &Machine, path: &core::ffi::CStr) -> alloc::vec::Vec<u8> {
+        let mut bytes = alloc::vec::Vec::new();
+        let sim = machine.spawn(AddressesOnly::new());
+        sim.read_file(path, &mut bytes, 4096, EndOfFile::ShortRead).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn the_machine_is_what_the_files_say() {
+        let topology = Profile::from_captured(KERNEL, files()).unwrap().topology;
+        let gpu = topology.nodes[1].gpu.as_ref().unwrap();
+        assert_eq!((gpu.properties.simd_count, gpu.render_minor()), (416, 131));
+        assert_eq!((gpu.vram, topology.nodes[1].io_links[0].weight), (64 << 30, 20));
+        assert_ne!(gpu.id, 0);
+        assert_eq!(topology.nodes[0].cpu.as_ref().unwrap().cores, 64);
+    }
+
+    #[test]
+    fn captured_files_are_served_as_they_are_and_missing_ones_made() {
+        let machine = Machine::new(&Profile::from_captured(KERNEL, files()).unwrap());
+        let root = c"/sys/class/kfd/kfd/topology/nodes/1/properties";
+        assert_eq!(read(&machine, root), files()[2].1.as_bytes());
+        let id = machine.topology().nodes[1].gpu.as_ref().unwrap().id;
+        let made = read(&machine, c"/sys/class/kfd/kfd/topology/nodes/1/gpu_id");
+        assert_eq!(made, alloc::format!("{id}\n").into_bytes());
+    }
+
+    #[test]
+    fn the_captured_generation_goes_on() {
+        let machine = Machine::new(&Profile::from_captured(KERNEL, files()).unwrap());
+        let path = c"/sys/class/kfd/kfd/topology/generation_id";
+        assert_eq!(read(&machine, path), b"80\n");
+        machine.change(Change::Generation);
+        assert_eq!(read(&machine, path), b"81\n");
+    }
+
+    #[test]
+    fn folders_that_make_no_machine() {
+        let error = |files: &[(&str, &str)]| {
+            Profile::from_captured(KERNEL, files.iter().copied()).unwrap_err()
+        };
+        assert_eq!(error(&[]), CapturedTreeError::NoNodes);
+        let gap = [("nodes/0/properties", ""), ("nodes/2/properties", "")];
+        assert_eq!(error(&gap), CapturedTreeError::MissingNode(1));
+        let path = "nodes/../../etc";
+        assert_eq!(error(&[(path, "")]), CapturedTreeError::BadPath(path.into()));
     }
 }

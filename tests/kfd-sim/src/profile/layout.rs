@@ -38,6 +38,8 @@ const XGMI_WEIGHT: u32 = 15;
 /// Between partitions of one device.
 const SAME_DEVICE_WEIGHT: u32 = 13;
 const SAME_DEVICE_BANDWIDTH: u32 = 819_200;
+/// One lane of the first generation, in MB/s.
+const PCIE_LEAST_BANDWIDTH: u32 = 312;
 /// The NUMA distance between two sockets.
 const SOCKET_WEIGHT: u32 = 32;
 /// kfd_crat.h: bit 0 enabled, bit 1 not coherent.
@@ -221,11 +223,10 @@ impl Plan {
     }
 
     fn pcie_link(&self, node_from: u32, node_to: u32, flags: u32) -> Link {
-        let bandwidth = self.chip.map_or(0, |chip| chip.pcie_bandwidth);
         Link {
             weight: PCIE_WEIGHT,
-            min_bandwidth: 312,
-            max_bandwidth: bandwidth,
+            min_bandwidth: PCIE_LEAST_BANDWIDTH,
+            max_bandwidth: self.pcie_bandwidth(),
             recommended_sdma_engine_id_mask: self
                 .chip
                 .map_or(0, |chip| (1 << chip.pcie_sdma_engines) - 1),
@@ -246,7 +247,8 @@ impl Plan {
                     weight: SOCKET_WEIGHT,
                     ..self.link(Link::HYPERTRANSPORT, node, other)
                 }),
-                (None, Some(gpu)) if self.socket_of(gpu) == node => {
+                // The way back is made only for a large BAR (kfd_crat.c).
+                (None, Some(gpu)) if self.socket_of(gpu) == node && self.has_large_bar() => {
                     links.push(self.pcie_link(node, other, ENABLED_NON_COHERENT));
                 }
                 (Some(gpu), None) if self.socket_of(gpu) == other => {
@@ -299,37 +301,51 @@ impl Plan {
         }
     }
 
-    /// Links over more than one hop, which the driver makes where peer access
-    /// over PCIe is possible: to GPUs it needs their whole memory visible.
+    /// Links over more than one hop (kfd_dev_create_p2p_links): between a GPU and
+    /// far CPUs always, between GPUs where the kernel has peer access over PCIe.
+    /// Towards a GPU its whole memory must be visible.
     fn p2p_links(&self, kernel: KernelProfile, node: u32) -> Vec<Link> {
-        let mut links = Vec::new();
-        let whole_bar = self.visible_vram.is_none_or(|bar| bar >= self.vram);
-        if !kernel.p2p || self.chip.is_none_or(|chip| chip.apu) {
-            return links;
-        }
         let nodes = self.sockets + self.devices * self.partitions;
+        let large_bar = self.has_large_bar();
+        let far = |a: u32, b: u32| if a == b { 0 } else { SOCKET_WEIGHT };
+        let mut links = Vec::new();
         for other in (0..nodes).filter(|&other| other != node) {
             let (gpu, peer) = (node.checked_sub(self.sockets), other.checked_sub(self.sockets));
             let (weight, flags) = match (gpu, peer) {
-                (None, Some(gpu)) if self.socket_of(gpu) != node && whole_bar => {
+                (None, Some(gpu)) if self.socket_of(gpu) != node && large_bar => {
                     (PCIE_WEIGHT + SOCKET_WEIGHT, ENABLED_NON_COHERENT)
                 }
                 (Some(gpu), None) if self.socket_of(gpu) != other => {
                     (PCIE_WEIGHT + SOCKET_WEIGHT, ENABLED)
                 }
-                (Some(gpu), Some(peer)) if whole_bar => {
+                (Some(gpu), Some(peer)) if kernel.p2p && large_bar => {
                     if self.hive(gpu).is_some() && self.hive(gpu) == self.hive(peer) {
                         continue;
                     }
-                    let between =
-                        if self.socket_of(gpu) == self.socket_of(peer) { 0 } else { SOCKET_WEIGHT };
+                    let between = far(self.socket_of(gpu), self.socket_of(peer));
                     (2 * PCIE_WEIGHT + between, ENABLED_NON_COHERENT)
                 }
                 _ => continue,
             };
-            links.push(Link { weight, flags, ..self.link(Link::PCIE, node, other) });
+            // The slowest hop counts, and sockets report no bandwidth.
+            let (min_bandwidth, max_bandwidth) = if weight == 2 * PCIE_WEIGHT {
+                (PCIE_LEAST_BANDWIDTH, self.pcie_bandwidth())
+            } else {
+                (0, 0)
+            };
+            let link = self.link(Link::PCIE, node, other);
+            links.push(Link { weight, flags, min_bandwidth, max_bandwidth, ..link });
         }
         links
+    }
+
+    /// kfd_topology.c: all of the VRAM is visible.
+    fn has_large_bar(&self) -> bool {
+        self.visible_vram.is_none_or(|bar| bar >= self.vram)
+    }
+
+    fn pcie_bandwidth(&self) -> u32 {
+        self.chip.map_or(0, |chip| chip.pcie_bandwidth)
     }
 }
 
@@ -345,6 +361,9 @@ fn capability(chip: &Chip, kernel: KernelProfile) -> u32 {
     }
     if !kernel.has_keys_of_6_12() {
         capability &= !(DEBUGGER | QUEUE_RESET);
+    }
+    if kernel.has_keys_of_7_2() && (90_000..100_000).contains(&chip.gfx_target_version) {
+        capability |= QUEUE_RESET;
     }
     capability
 }
@@ -366,62 +385,126 @@ fn banks(gpu: &Gpu) -> Vec<Bank> {
     }
 }
 
+/// Order and numbers: kfd_fill_cache_non_crat_info of kfd_topology.c. A cache of
+/// level 1 is listed for each block of units that share it and has an active
+/// one; those above are listed once for the node.
 fn caches(chip: &Chip, properties: &GpuProperties, kernel: KernelProfile) -> Vec<Cache> {
     const DATA: u32 = 1;
     const INSTRUCTION: u32 = 2;
     const SIMD: u32 = 8;
     let sizes = &chip.caches;
     let line = if kernel.has_keys_of_6_12() { sizes.line } else { 0 };
-    let cache = |first: u32, level, size, kind, map: Vec<u8>| Cache {
+    let cache = |level, first: u32, size, kind, sibling_map: Vec<u8>| Cache {
         processor_id_low: properties.simd_id_base + first,
         level,
         size,
         cache_line_size: line,
         kind: kind | SIMD,
-        sibling_map: map,
+        sibling_map,
         ..Cache::default()
     };
     let per_array = chip.cu_per_simd_array;
-    let arrays = properties.array_count;
-    let dies = properties.num_xcc.max(1);
-    let active = |array: u32| {
-        // Inactive units are spread over the arrays of a die, the last ones first.
-        let of_die = chip.compute_units;
+    let active = |array: u32| -> u32 {
+        // Inactive units are the last ones of the last arrays of a die.
         let array = array % chip.array_count;
-        of_die / chip.array_count + u32::from(array < of_die % chip.array_count)
+        let rest = chip.compute_units % chip.array_count;
+        chip.compute_units / chip.array_count + u32::from(array < rest)
     };
-    let one_array = |unit: u32, count: u32| -> Vec<u8> {
-        (0..32).map(|n| u8::from(n >= unit && n < unit + count)).collect()
-    };
+    let bits = |count: u32| (0..32).map(move |bit| u8::from(bit < count));
     let mut caches = Vec::new();
     for (size, kind, shared_by) in [
         (sizes.vector_l1, DATA, 1),
-        (sizes.scalar_l1, DATA, sizes.shared_by),
         (sizes.instruction_l1, INSTRUCTION, sizes.shared_by),
+        (sizes.scalar_l1, DATA, sizes.shared_by),
         (sizes.graphics_l1, DATA, per_array),
     ] {
         if size == 0 {
             continue;
         }
-        for array in 0..arrays {
-            let units = if shared_by == 1 { active(array) } else { per_array };
-            for unit in (0..units).step_by(shared_by as usize) {
-                let count = shared_by.min(per_array - unit);
-                let map = one_array(unit, count);
-                caches.push(cache(array * per_array + unit, 1, size, kind, map));
+        for array in 0..properties.array_count {
+            for unit in (0..active(array)).step_by(shared_by as usize) {
+                let siblings = shared_by.min(active(array) - unit);
+                let map = bits(siblings).collect();
+                caches.push(cache(1, array * per_array + unit, size, kind, map));
             }
         }
     }
-    for (level, size, count) in [(2, sizes.l2, dies), (3, sizes.l3, 1)] {
-        if size == 0 {
-            continue;
-        }
-        for die in 0..count {
-            let arrays = arrays / count;
-            let map: Vec<u8> =
-                (0..arrays.min(8)).flat_map(|array| one_array(0, active(array))).collect();
-            caches.push(cache(die * arrays * per_array, level, size, DATA, map));
+    for (level, size) in [(2, sizes.l2), (3, sizes.l3)] {
+        if size > 0 {
+            // The first array's units stand in front, the last array's are left out.
+            let map = (0..properties.array_count)
+                .flat_map(|array| bits(active(array.saturating_sub(1))))
+                .collect();
+            caches.push(cache(level, 0, size, DATA, map));
         }
     }
     caches
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use crate::profile::Profile;
+    use crate::topology::{Node, Topology};
+
+    fn topology(text: &str) -> Topology {
+        Profile::parse(text).unwrap().topology
+    }
+
+    fn links(node: &Node) -> Vec<[u32; 4]> {
+        let links = node.io_links.iter().chain(&node.p2p_links);
+        links.map(|link| [link.kind, link.node_to, link.weight, link.flags]).collect()
+    }
+
+    #[test]
+    fn cache_counts_are_those_of_captured_machines() {
+        assert_eq!(topology("mi210x8").nodes[2].caches.len(), 217);
+        assert_eq!(topology("mi300x:cpx").nodes[2].caches.len(), 80);
+    }
+
+    #[test]
+    fn a_shared_cache_of_a_large_chip_has_more_siblings_than_the_c_struct() {
+        let topology = topology("mi300x:gpus=1");
+        assert_eq!(topology.nodes[2].caches.last().unwrap().sibling_map.len(), 32 * 32);
+    }
+
+    #[test]
+    fn links_are_those_of_the_captured_mi210_machine() {
+        let topology = topology("mi210x8:p2p=1");
+        let mut expected = Vec::from([[1, 1, 32, 0]]);
+        expected.extend((2..6).map(|gpu| [2, gpu, 20, 3]));
+        expected.extend((6..10).map(|gpu| [2, gpu, 52, 3]));
+        assert_eq!(links(&topology.nodes[0]), expected);
+        let mut expected = Vec::from([[2, 0, 20, 1]]);
+        expected.extend((3..6).map(|gpu| [11, gpu, 15, 1]));
+        expected.push([2, 1, 52, 1]);
+        expected.extend((6..10).map(|gpu| [2, gpu, 72, 3]));
+        assert_eq!(links(&topology.nodes[2]), expected);
+    }
+
+    #[test]
+    fn links_are_those_of_the_captured_cpx_machine() {
+        let topology = topology("mi300x:cpx,p2p=1");
+        let node = &topology.nodes[2];
+        assert_eq!((node.io_links.len(), node.p2p_links.len()), (64, 1));
+        assert_eq!(links(node)[1], [11, 3, 13, 1]);
+        assert_eq!(links(node)[8], [11, 10, 41, 1]);
+        assert_eq!(node.gpu.as_ref().unwrap().properties.location_id, 0x500);
+        assert_eq!(topology.nodes[3].gpu.as_ref().unwrap().properties.location_id, 0x501);
+    }
+
+    #[test]
+    fn without_peer_access_only_links_to_far_cpus_remain() {
+        let topology = topology("mi210x8:xgmi=0");
+        assert_eq!(links(&topology.nodes[2]), [[2, 0, 20, 1], [2, 1, 52, 1]]);
+    }
+
+    #[test]
+    fn a_small_bar_has_no_link_from_the_cpu_and_two_banks() {
+        let topology = topology("rx7900:bar=256M");
+        assert!(topology.nodes[0].io_links.is_empty());
+        let banks = topology.nodes[1].banks.iter().map(|bank| bank.heap_type);
+        assert_eq!(banks.collect::<Vec<_>>(), [1, 2]);
+    }
 }

@@ -249,3 +249,76 @@ fn size(key: &str, value: &str) -> Result<u64, ProfileError> {
         _ => Err(bad(key, value, "a size such as 512M, a multiple of 4096 bytes")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
+
+    use super::{Profile, ProfileError};
+    use crate::kernel::Kernel;
+
+    #[test]
+    fn every_name_is_a_machine() {
+        for name in Profile::names() {
+            let profile = Profile::parse(name).unwrap();
+            assert_eq!(name == "cpu-only", profile.topology.gpus().count() == 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn options_apply() {
+        let profile = Profile::parse(
+            "mi300x:kernel=7.2,gpus=2,cpus=1,cores=3,vram=64G,bar=1G,ram=512M,kfd=25,svm=0,p2p=1",
+        )
+        .unwrap();
+        let gpus: Vec<_> = profile.topology.gpus().map(|(_, gpu)| gpu).collect();
+        assert_eq!((gpus.len(), profile.topology.nodes.len()), (2, 3));
+        assert_eq!((gpus[0].vram, gpus[0].visible_vram), (64 << 30, 1 << 30));
+        let socket = &profile.topology.nodes[0];
+        assert_eq!(socket.cpu.as_ref().unwrap().cores, 3);
+        assert_eq!(socket.banks[0].size_in_bytes, 512 << 20);
+        assert_eq!((profile.kernel.kernel, profile.kernel.kfd_minor), (Kernel::V7_2, 25));
+        assert_eq!((profile.kernel.svm, profile.kernel.p2p), (false, true));
+    }
+
+    #[test]
+    fn the_kernel_may_come_after_its_switches() {
+        let profile = Profile::parse("rx7900:svm=0,kernel=7.2").unwrap();
+        assert!(!profile.kernel.svm);
+    }
+
+    #[test]
+    fn partitions_share_a_device_and_have_a_node_each() {
+        for (mode, partitions, dies) in [("spx", 1, 8), ("dpx", 2, 4), ("qpx", 4, 2), ("cpx", 8, 1)]
+        {
+            let profile = Profile::parse(&alloc::format!("mi300x:{mode},gpus=2")).unwrap();
+            let gpus: Vec<_> = profile.topology.gpus().map(|(_, gpu)| gpu).collect();
+            assert_eq!(gpus.len(), 2 * partitions, "{mode}");
+            assert!(gpus.iter().all(|gpu| gpu.properties.num_xcc == dies), "{mode}");
+            assert_eq!(gpus.iter().map(|gpu| gpu.vram).sum::<u64>(), 2 * (192 << 30), "{mode}");
+            let minors: Vec<_> = gpus.iter().map(|gpu| gpu.render_minor()).collect();
+            assert_eq!(minors, (128..).take(gpus.len()).collect::<Vec<_>>(), "{mode}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_machine_says_why() {
+        let message = |text| Profile::parse(text).unwrap_err().to_string();
+        assert_eq!(
+            message("mi300"),
+            "no machine is called \"mi300\"; there are cpu-only, mi300x, mi210x8, mi210, mi50, \
+             rx6800, rx7900, apu"
+        );
+        assert_eq!(message("rx7900:cpx"), "no option \"cpx\"");
+        assert_eq!(message("cpu-only:gpus=1"), "no option \"gpus=1\"");
+        assert_eq!(message("rx7900:svm=2"), "svm=2: expected 0 or 1");
+        assert_eq!(message("rx7900:gpus=65"), "gpus=65: expected a number in range");
+        for size in ["0", "1", "-1G", "G", "99999999999999999999", "2048T", "1g"] {
+            let error = Profile::parse(&alloc::format!("rx7900:vram={size}")).unwrap_err();
+            assert!(matches!(error, ProfileError::BadValue { .. }), "{size}");
+        }
+        assert_eq!(message("rx7900:vram=1M"), "a GPU has at least 256 MiB");
+        assert_eq!(message("mi300x:cpx,gpus=17"), "at most 128 GPUs have a render node");
+    }
+}

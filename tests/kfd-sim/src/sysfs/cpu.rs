@@ -109,11 +109,10 @@ pub(super) fn put_cpus(root: &mut Folder, topology: &Topology) {
         }
         distances.push('\n');
         root.put_bytes(&format!("{folder}/distance"), distances.into_bytes());
+        let folder = root.folder(&folder);
         for number in first..first + cpu.cores {
-            root.put_link(
-                &format!("{folder}/cpu{number}"),
-                &format!("/sys/devices/system/cpu/cpu{number}"),
-            );
+            let target = format!("/sys/devices/system/cpu/cpu{number}");
+            folder.put_link(&format!("cpu{number}"), &target);
         }
         first += cpu.cores;
     }
@@ -129,20 +128,19 @@ fn put_caches(root: &mut Folder, processor: &Processor<'_>, count: u32) {
         (2, "Unified", "1024K", 8, 2048, number, number),
         (3, "Unified", "32768K", 16, 32768, shared_first, shared_last),
     ];
+    let folder = root.folder(&format!("/sys/devices/system/cpu/cpu{number}/cache"));
     for (index, (level, kind, size, ways, sets, from, to)) in caches.into_iter().enumerate() {
-        let folder = format!("/sys/devices/system/cpu/cpu{number}/cache/index{index}");
-        let mut put = |name: &str, value: String| {
-            root.put_bytes(&format!("{folder}/{name}"), (value + "\n").into_bytes());
-        };
-        put("level", format!("{level}"));
-        put("type", kind.into());
-        put("size", size.into());
-        put("coherency_line_size", "64".into());
-        put("ways_of_associativity", format!("{ways}"));
-        put("number_of_sets", format!("{sets}"));
-        put("physical_line_partition", "1".into());
-        put("shared_cpu_list", if from == to { format!("{from}") } else { format!("{from}-{to}") });
-        put("shared_cpu_map", cpu_mask(from, to, count));
+        let folder = folder.folder(&format!("index{index}"));
+        let list = if from == to { format!("{from}\n") } else { format!("{from}-{to}\n") };
+        folder.put_bytes("level", format!("{level}\n"));
+        folder.put_bytes("type", format!("{kind}\n"));
+        folder.put_bytes("size", format!("{size}\n"));
+        folder.put_bytes("coherency_line_size", "64\n");
+        folder.put_bytes("ways_of_associativity", format!("{ways}\n"));
+        folder.put_bytes("number_of_sets", format!("{sets}\n"));
+        folder.put_bytes("physical_line_partition", "1\n");
+        folder.put_bytes("shared_cpu_list", list);
+        folder.put_bytes("shared_cpu_map", cpu_mask(from, to, count) + "\n");
     }
 }
 
@@ -151,9 +149,10 @@ fn cpu_mask(from: u32, to: u32, count: u32) -> String {
     let words = count.div_ceil(32).max(1);
     let mut text = String::new();
     for word in (0..words).rev() {
-        let bits = (0..32)
-            .filter(|bit| (from..=to).contains(&(word * 32 + bit)))
-            .fold(0_u32, |bits, bit| bits | 1 << bit);
+        let mut bits = 0_u32;
+        for processor in (from..=to).filter(|processor| processor / 32 == word) {
+            bits |= 1 << (processor % 32);
+        }
         let separator = if word == words - 1 { "" } else { "," };
         let _ = write!(text, "{separator}{bits:08x}");
     }

@@ -56,19 +56,25 @@ const LINK_LIMIT: usize = 40;
 impl Folder {
     /// Puts an entry, making the folders above it.
     pub(crate) fn put(&mut self, path: &str, entry: Entry) {
+        let path = path.trim_matches('/');
+        match path.rsplit_once('/') {
+            Some((folder, name)) => self.folder(folder).put(name, entry),
+            None => {
+                self.0.insert(path.to_owned(), entry);
+            }
+        }
+    }
+
+    /// The folder at a path, made if it is not one, with those above it.
+    pub(crate) fn folder(&mut self, path: &str) -> &mut Folder {
         let (first, rest) = split(path);
-        if rest.is_empty() {
-            self.0.insert(first.to_owned(), entry);
-            return;
+        if !matches!(self.0.get(first), Some(Entry::Folder(_))) {
+            self.0.insert(first.to_owned(), Entry::Folder(Folder::default()));
         }
-        let below =
-            self.0.entry(first.to_owned()).or_insert_with(|| Entry::Folder(Folder::default()));
-        if !matches!(below, Entry::Folder(_)) {
-            *below = Entry::Folder(Folder::default());
-        }
-        if let Entry::Folder(folder) = below {
-            folder.put(rest, entry);
-        }
+        let Some(Entry::Folder(folder)) = self.0.get_mut(first) else {
+            unreachable!("it was just made")
+        };
+        if rest.is_empty() { folder } else { folder.folder(rest) }
     }
 
     pub(crate) fn put_bytes(&mut self, path: &str, bytes: impl Into<Vec<u8>>) {
