@@ -13,7 +13,7 @@ use core::ffi::CStr;
 use core::fmt;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use super::{
     Advice, Array, Call, Clock, DeviceNode, DeviceToken, Driver, EndOfFile, FileKind, MapDevice,
@@ -84,12 +84,16 @@ impl Fake {
     }
 
     fn scripted(&self, default: u64) -> Result<u64, Errno> {
-        match (self.0.script.lock().unwrap().pop_front(), self.0.failing) {
+        match (next(&self.0.script), self.0.failing) {
             (Some(answer), _) => answer,
             (None, Some(errno)) => Err(errno),
             (None, None) => Ok(default),
         }
     }
+}
+
+fn next<T>(queue: &Mutex<VecDeque<T>>) -> Option<T> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
 }
 
 impl Os for Fake {
@@ -229,7 +233,7 @@ impl Driver for Fake {
 
     fn open(&self, node: DeviceNode) -> Result<FakeDevice, Errno> {
         self.log(format_args!("open {node}"));
-        if let Some(answer) = self.0.script.lock().unwrap().pop_front() {
+        if let Some(answer) = next(&self.0.script) {
             answer?;
         }
         let token = DeviceToken(self.0.next_token.fetch_add(1, SeqCst));
@@ -239,7 +243,7 @@ impl Driver for Fake {
     fn execute(&self, device: &FakeDevice, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         let (token, request) = (device.token.0, call.request);
         self.log(format_args!("execute {token} {request:?} {call:?} {:?}", call.arrays));
-        let behaviour = self.0.behaviours.lock().unwrap().pop_front();
+        let behaviour = next(&self.0.behaviours);
         if let Some(behaviour) = behaviour {
             return behaviour(call);
         }

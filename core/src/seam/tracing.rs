@@ -763,8 +763,9 @@ mod tests {
         ArraysLike, Fake, assert_transparent, call, execute, execute_version, exercise, open_kfd,
     };
     use super::super::{Array, DeviceNode, Driver, Os, Pair, Platform};
-    use super::{Answer, Journal, Operation, TraceEvent, Traced};
+    use super::{Answer, Journal, Operation, TraceEvent, Traced, TracedBlock};
     use crate::errno::Errno;
+    use crate::uapi::{Field, Request};
 
     use alloc::string::{String, ToString};
     use alloc::sync::Arc;
@@ -894,6 +895,20 @@ mod tests {
         let lines = lines.take();
         assert!(lines[1].contains("input_ptr: absent, output_ptr: out 0 bytes, both_ptr: 0x0"));
         assert!(lines[2].ends_with("done: 0x0, tail: 1000 bytes } = 0"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn a_field_beyond_what_is_remembered_shows_what_came_back() {
+        let block = TracedBlock {
+            name: "LONG",
+            request: Request(0),
+            fields: &[Field { name: "late", offset: 256, size: 4 }],
+            slots: &[],
+            before: &[0; 256],
+            after: &[1; 260],
+            arrays: &[],
+        };
+        assert_eq!(block.to_string(), "LONG { late: 0x1010101 }");
     }
 
     #[test]
