@@ -85,6 +85,20 @@ impl OwnedFd {
     }
 }
 
+impl BorrowedFd<'static> {
+    /// Descriptor 1, which a program that was started properly never closes.
+    pub const STANDARD_OUTPUT: BorrowedFd<'static> = BorrowedFd::of_process(1);
+    /// Descriptor 2, likewise.
+    pub const STANDARD_ERROR: BorrowedFd<'static> = BorrowedFd::of_process(2);
+
+    const fn of_process(number: i32) -> BorrowedFd<'static> {
+        match Number::new(number) {
+            Some(number) => BorrowedFd(number, PhantomData),
+            None => BorrowedFd(NEVER_OPEN, PhantomData),
+        }
+    }
+}
+
 impl BorrowedFd<'_> {
     /// The number, for the kernel.
     #[must_use]

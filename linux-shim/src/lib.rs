@@ -24,6 +24,10 @@ pub mod arch;
 pub mod environment;
 pub mod fd;
 pub mod fork;
+#[cfg(feature = "freestanding")]
+pub mod freestanding;
+#[cfg(feature = "heap")]
+pub mod heap;
 pub mod host;
 pub mod page_size;
 

@@ -50,6 +50,16 @@ pub(crate) fn read(fd: BorrowedFd<'_>, into: &mut [MaybeUninit<u8>]) -> Result<u
     check(unsafe { syscall3(__NR_read, fd.number() as usize, into, length) })
 }
 
+/// write(2); the answer is how many bytes of `from`, from the start, were taken.
+#[cfg(feature = "freestanding")]
+pub(crate) fn write(fd: BorrowedFd<'_>, from: &[u8]) -> Result<usize, Errno> {
+    let (length, from) = (from.len(), from.as_ptr().expose_provenance());
+    // SAFETY: the kernel reads `from` alone.
+    check(unsafe {
+        syscall3(linux_raw_sys::general::__NR_write, fd.number() as usize, from, length)
+    })
+}
+
 /// getdents64(2).
 #[inline]
 pub(crate) fn getdents64(fd: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno> {

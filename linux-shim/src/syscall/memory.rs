@@ -7,12 +7,10 @@
 #![allow(unsafe_code)]
 
 use hsakmt_core::errno::Errno;
-use linux_raw_sys::general::{
-    __NR_madvise, __NR_mbind, __NR_mmap, __NR_mprotect, __NR_mremap, __NR_munmap,
-};
+use linux_raw_sys::general::{__NR_madvise, __NR_mbind, __NR_mmap, __NR_mprotect, __NR_munmap};
 
 use super::check;
-use crate::arch::{syscall2, syscall3, syscall4, syscall6};
+use crate::arch::{syscall2, syscall3, syscall6};
 use crate::fd::BorrowedFd;
 
 /// mmap(2).
@@ -49,16 +47,17 @@ pub(crate) unsafe fn munmap(address: usize, length: usize) -> Result<(), Errno> 
 ///
 /// # Safety
 /// The caller owns the range, and looks for it at the returned address.
+#[cfg(feature = "heap")]
 #[inline]
-#[allow(dead_code)]
 pub(crate) unsafe fn mremap(
     address: usize,
     old_length: usize,
     new_length: usize,
     flags: u32,
 ) -> Result<usize, Errno> {
+    let (number, flags) = (linux_raw_sys::general::__NR_mremap, flags as usize);
     // SAFETY: the caller's.
-    check(unsafe { syscall4(__NR_mremap, address, old_length, new_length, flags as usize) })
+    check(unsafe { crate::arch::syscall4(number, address, old_length, new_length, flags) })
 }
 
 /// mprotect(2).

@@ -29,3 +29,14 @@ pub(crate) fn sched_yield() {
     // SAFETY: no pointers, cannot fail.
     let _ = unsafe { syscall0(__NR_sched_yield) };
 }
+
+/// exit_group(2).
+#[cfg(feature = "freestanding")]
+pub(crate) fn exit_group(status: i32) -> ! {
+    loop {
+        // SAFETY: no pointers; the call ends everything that could be broken.
+        let _ = unsafe {
+            crate::arch::syscall1(linux_raw_sys::general::__NR_exit_group, status as isize as usize)
+        };
+    }
+}

@@ -1,0 +1,52 @@
+//! Builds and starts the program without a C library.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+const PACKAGE: &str = "hsakmt-shim-freestanding";
+
+/// Where the program is, built for what this crate was compiled for.
+///
+/// # Panics
+/// When it does not build.
+#[must_use]
+pub fn program() -> &'static PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let (target, host) = (env!("BUILD_TARGET"), env!("BUILD_HOST"));
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target");
+        let folder = std::env::var_os("CARGO_TARGET_DIR").map_or(folder.into(), PathBuf::from);
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        cargo.args(["build", "--quiet", "-p", PACKAGE, "--target-dir"]).arg(&folder);
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let mut program = folder;
+        if target != host {
+            cargo.args(["--target", target]);
+            program.push(target);
+        }
+        assert!(cargo.status().unwrap().success(), "{cargo:?}");
+        program.push("debug");
+        program.push(PACKAGE);
+        program
+    })
+}
+
+/// A command that starts the program, with nothing in its environment.
+#[must_use]
+pub fn command(arguments: &[&str]) -> Command {
+    let variable = format!(
+        "CARGO_TARGET_{}_RUNNER",
+        env!("BUILD_TARGET").to_ascii_uppercase().replace(['-', '.'], "_")
+    );
+    let mut command = match std::env::var_os(variable) {
+        None => Command::new(program()),
+        Some(runner) => {
+            let mut command = Command::new(runner);
+            command.arg(program());
+            command
+        }
+    };
+    command.args(arguments).env_clear();
+    command
+}
