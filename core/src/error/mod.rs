@@ -432,6 +432,14 @@ impl fmt::Display for Error {
     }
 }
 
+/// The same text, put together on the target.
+#[cfg(feature = "defmt")]
+impl defmt::Format for Error {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{}", defmt::Display2Format(self));
+    }
+}
+
 impl core::error::Error for Error {}
 
 impl From<alloc::collections::TryReserveError> for Error {

@@ -111,7 +111,8 @@ impl Svm {
         if attributes > Self::MAX_ATTRIBUTES {
             return None;
         }
-        Self::REQUEST.with_size(size_of::<Svm>() + attributes * size_of::<SvmAttribute>())
+        let tail = attributes.saturating_mul(size_of::<SvmAttribute>());
+        Self::REQUEST.with_size(tail.saturating_add(size_of::<Svm>()))
     }
 }
 
