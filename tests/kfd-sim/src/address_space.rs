@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::DeviceNode;
 
 use crate::descriptor::FileId;
@@ -48,12 +49,24 @@ pub(crate) struct AddressSpace {
     mappings: BTreeMap<usize, Mapped>,
     /// The primary object, which lives with the address space.
     pub primary: Option<ObjectId>,
+    /// RLIMIT_AS in bytes, as far as mappings made through the platform count.
+    pub limit: Option<usize>,
 }
 
 impl AddressSpace {
     pub(crate) fn insert(&mut self, address: usize, mapped: Mapped) {
         self.remove(address, mapped.length);
         self.mappings.insert(address, mapped);
+    }
+
+    /// mm/mmap.c, may_expand_vm: ENOMEM beyond the limit. What a mapping replaces
+    /// is not taken off.
+    pub(crate) fn check_limit(&self, length: usize) -> Result<(), Errno> {
+        let mapped: usize = self.mappings.values().map(|mapped| mapped.length).sum();
+        match self.limit {
+            Some(limit) if mapped.saturating_add(length) > limit => Err(Errno::ENOMEM),
+            _ => Ok(()),
+        }
     }
 
     /// Takes a range out and returns the parts that were mapped.
@@ -93,6 +106,7 @@ impl AddressSpace {
                 .map(|(at, mapped)| (*at, Mapped { borrowed, ..*mapped }))
                 .collect(),
             primary: None,
+            limit: self.limit,
         }
     }
 

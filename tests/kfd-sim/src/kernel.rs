@@ -128,6 +128,11 @@ impl KernelProfile {
         self.kernel < Kernel::V7_2
     }
 
+    /// kernel-rules section 3, type 1.
+    pub(crate) fn maps_reserved_memory(self) -> bool {
+        self.kernel < Kernel::V7_2
+    }
+
     /// kernel-rules section 3: mmap tests the file's object rather than the caller's.
     pub(crate) fn maps_by_file(self) -> bool {
         self.kernel >= Kernel::V7_2

@@ -316,6 +316,10 @@ impl State {
                 self.not_ready.remove(&node);
             }
             Change::RemoveNode(node) => {
+                let gpu = self.topology.nodes.get(node).and_then(|n| n.gpu.as_ref());
+                if let Some(minor) = gpu.map(|gpu| gpu.render_minor()) {
+                    sysfs::remove_render_node(&mut self.tree, minor);
+                }
                 self.topology.remove_node(node);
                 self.generation += 1;
                 sysfs::put_topology(&mut self.tree, &self.topology);

@@ -214,6 +214,13 @@ impl<H: Os> SimPlatform<H> {
         }
     }
 
+    fn check_limit(&self, length: usize) -> Result<(), Errno> {
+        match self.seat.machine.lock().space_of(self.seat.pid()) {
+            Some(space) => space.check_limit(length),
+            None => Err(Errno::ESRCH),
+        }
+    }
+
     fn owns(&self, path: &str) -> bool {
         sysfs::owns(&self.seat.machine.lock(), path)
     }
@@ -284,7 +291,7 @@ impl<H: Os> Os for SimPlatform<H> {
     }
 
     fn map(&self, mapping: Mapping) -> Result<usize, Errno> {
-        let result = self.host.map(mapping);
+        let result = self.check_limit(mapping.length).and_then(|()| self.host.map(mapping));
         let pid = self.seat.pid();
         let mut state = self.seat.machine.lock();
         if let (Ok(address), Some(space)) = (result, state.space_of(pid)) {
@@ -498,6 +505,7 @@ impl<H: Os> Driver for SimPlatform<H> {
             self.host.page_size(),
         );
         let result = checked.and_then(|shown| {
+            self.check_limit(mapping.length)?;
             // The host's memory stands for the device's. The lock is not held:
             // the host may take as long as it likes.
             let address = self.host.map(Mapping {
@@ -539,5 +547,245 @@ impl<H: Os> Driver for SimPlatform<H> {
     fn release(&self, mut device: SimDevice) -> DeviceToken {
         device.owned = false;
         DeviceToken(device.descriptor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::{String, ToString};
+    use alloc::vec::Vec;
+    use core::sync::atomic::Ordering;
+
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::seam::{
+        Advice, DeviceNode, DeviceToken, Driver, EndOfFile, Mapping, Os, Placement, Protection,
+    };
+    use hsakmt_core::uapi::kfd::GetVersion;
+
+    use crate::fixture::{Sim, ask, boot, broken, kfd, render};
+    use crate::log::Operation;
+    use crate::violation::Rule;
+
+    fn anonymous(placement: Placement, length: usize) -> Mapping {
+        Mapping {
+            placement,
+            length,
+            protection: Protection::READ | Protection::WRITE,
+            reserve: true,
+            shared: false,
+        }
+    }
+
+    fn map(sim: &Sim, length: usize) -> Result<usize, Errno> {
+        Os::map(sim, anonymous(Placement::Anywhere, length))
+    }
+
+    fn anonymous_bytes(sim: &Sim) -> usize {
+        sim.machine().leftovers().processes[&sim.process().pid()].anonymous_bytes
+    }
+
+    #[test]
+    fn descriptor_0_is_one() {
+        let sim = boot("rx7900");
+        sim.process().set_first_descriptor(0);
+        let device = kfd(&sim);
+        assert_eq!(sim.token(&device), DeviceToken(0));
+        assert_eq!(ask(&sim, &device, &mut GetVersion::default()), Ok(0));
+    }
+
+    #[test]
+    fn a_device_closes_when_dropped_and_not_when_released() {
+        let sim = boot("rx7900");
+        drop(kfd(&sim));
+        assert_eq!(sim.process().descriptors(), []);
+        let token = sim.release(kfd(&sim));
+        assert_eq!(sim.process().descriptors(), [(3, Some(DeviceNode::Kfd))]);
+        drop(sim.adopt(token));
+        assert_eq!(sim.process().descriptors(), []);
+        assert_eq!(broken(&sim), []);
+    }
+
+    #[test]
+    fn closing_twice_and_using_a_closed_descriptor_are_violations() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        drop(sim.adopt(sim.token(&device)));
+        assert_eq!(ask(&sim, &device, &mut GetVersion::default()), Err(Errno::EBADF));
+        drop(device);
+        assert_eq!(broken(&sim), [Rule::DescriptorNotOpen; 2]);
+    }
+
+    #[test]
+    fn an_inherited_device_closes_only_if_the_number_still_names_it() {
+        let sim = boot("rx7900");
+        let (token, other) = (sim.release(kfd(&sim)), sim.release(render(&sim, 0)));
+        sim.enter_fork_child();
+        sim.close_inherited(DeviceNode::Kfd, other);
+        sim.close_inherited(DeviceNode::Render(129), other);
+        sim.close_inherited(DeviceNode::Kfd, DeviceToken(77));
+        assert_eq!(sim.process().descriptors().len(), 2);
+        sim.close_inherited(DeviceNode::Kfd, token);
+        sim.close_inherited(DeviceNode::Kfd, token);
+        assert_eq!(sim.process().descriptors(), [(other.0, Some(DeviceNode::Render(128)))]);
+        sim.leave_child();
+        assert_eq!(sim.process().descriptors().len(), 2);
+        assert_eq!(broken(&sim), []);
+    }
+
+    #[test]
+    fn the_fork_word_is_zero_in_a_forked_child_and_shared_with_a_vforked_one() {
+        let sim = boot("cpu-only");
+        let parent = sim.process_id();
+        let word = || sim.fork_word().load(Ordering::Relaxed);
+        sim.fork_word().store(2, Ordering::Relaxed);
+        sim.enter_fork_child();
+        assert_eq!(word(), 0);
+        assert_ne!(sim.process_id(), parent);
+        sim.fork_word().store(5, Ordering::Relaxed);
+        sim.enter_fork_child();
+        assert_eq!(word(), 0);
+        sim.leave_child();
+        assert_eq!(word(), 5);
+        sim.leave_child();
+        assert_eq!((word(), sim.process_id()), (2, parent));
+        sim.enter_vfork_child();
+        assert_eq!(word(), 2);
+        assert_ne!(sim.process_id(), parent);
+        sim.fork_word().store(3, Ordering::Relaxed);
+        sim.leave_child();
+        assert_eq!(word(), 3);
+        assert_eq!(sim.fork().fork_word().load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_forked_process_goes_its_own_way() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        let child = sim.fork();
+        drop(device);
+        assert_eq!(child.process().descriptors(), [(3, Some(DeviceNode::Kfd))]);
+        drop(kfd(&child));
+        child.process().exit();
+        assert_eq!(sim.machine().leftovers().processes.len(), 1);
+    }
+
+    #[test]
+    fn a_child_in_the_same_memory_unmaps_only_its_copy() {
+        let sim = boot("cpu-only");
+        let address = map(&sim, 0x3000).unwrap();
+        sim.enter_fork_child();
+        assert_eq!(anonymous_bytes(&sim), 0x3000);
+        let own = map(&sim, 0x1000).unwrap();
+        sim.unmap(address, 0x3000).unwrap();
+        assert_eq!(anonymous_bytes(&sim), 0x1000);
+        sim.leave_child();
+        // The host still has the parent's range, and the child's own is free again.
+        let taken = Os::map(&sim, anonymous(Placement::Free(address), 0x1000));
+        assert_eq!(taken, Err(Errno::EEXIST));
+        assert_eq!(Os::map(&sim, anonymous(Placement::Free(own), 0x1000)), Ok(own));
+        assert_eq!(anonymous_bytes(&sim), 0x4000);
+    }
+
+    #[test]
+    fn advice_decides_what_a_child_has() {
+        let sim = boot("cpu-only");
+        let address = map(&sim, 0x3000).unwrap();
+        sim.advise(address, 0x2000, Advice::DontFork).unwrap();
+        sim.advise(address, 0x1000, Advice::DoFork).unwrap();
+        assert_eq!(anonymous_bytes(&sim.fork()), 0x2000);
+    }
+
+    #[test]
+    fn the_address_space_has_a_limit() {
+        let sim = boot("cpu-only");
+        sim.process().set_address_space_limit(Some(0x3000));
+        let address = map(&sim, 0x2000).unwrap();
+        assert_eq!(map(&sim, 0x2000), Err(Errno::ENOMEM));
+        sim.unmap(address, 0x1000).unwrap();
+        assert!(map(&sim, 0x2000).is_ok());
+    }
+
+    #[test]
+    fn every_operation_is_logged_with_its_answer() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        ask(&sim, &device, &mut GetVersion::default()).unwrap();
+        drop(device);
+        assert!(sim.open(DeviceNode::Render(1)).is_err());
+        let mut bytes = Vec::new();
+        let path = c"/sys/class/kfd/kfd/topology/generation_id";
+        sim.read_file(path, &mut bytes, 10, EndOfFile::ShortRead).unwrap();
+        let log = sim.machine().take_log();
+        let lines: Vec<String> = log.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lines,
+            [
+                "0 1001 open /dev/kfd = 0x3",
+                "1 1001 ioctl 3 GET_VERSION { major_version: 0x0 -> 0x1 minor_version: 0x0 -> 0x11 \
+                 } = 0x0",
+                "2 1001 close 3 = 0x0",
+                "3 1001 open /dev/dri/renderD1 = ENOENT",
+                "4 1001 read /sys/class/kfd/kfd/topology/generation_id = 0x2",
+            ]
+        );
+        let Operation::Execute(version) = &log[1].operation else { panic!() };
+        assert_eq!(version.node, Some(DeviceNode::Kfd));
+        assert_eq!(version.sent("minor_version"), Some(0));
+        assert_eq!(version.returned("minor_version"), Some(17));
+        assert_eq!(version.returned("nothing"), None);
+        assert!(sim.machine().log().is_empty());
+    }
+
+    #[test]
+    fn opens_are_counted_also_without_a_log() {
+        let sim = boot("rx7900");
+        sim.machine().keep_log(false);
+        for _ in 0..3 {
+            drop(kfd(&sim));
+        }
+        let _ = sim.open(DeviceNode::Render(1));
+        assert_eq!(sim.machine().opens("/dev/kfd"), 3);
+        assert_eq!(sim.machine().opens("/dev/"), 4);
+        assert_eq!(sim.machine().opens("/sys"), 0);
+        assert!(sim.machine().log().is_empty());
+    }
+
+    #[test]
+    fn leftovers_compare() {
+        let sim = boot("rx7900");
+        let before = sim.machine().leftovers();
+        let address = map(&sim, 0x1000).unwrap();
+        let device = kfd(&sim);
+        let during = sim.machine().leftovers();
+        assert_ne!(before, during);
+        assert_eq!(
+            during.to_string(),
+            "process 1001: 4096 bytes anonymous\n  3: /dev/kfd\nprimary object of process 1001: 0 \
+             of 1 GPUs bound, 0 doorbell slices, runtime Disabled, 1 open files\n"
+        );
+        drop(device);
+        sim.unmap(address, 0x1000).unwrap();
+        let after = sim.machine().leftovers();
+        assert_eq!(before.processes, after.processes);
+        assert_eq!((before.objects.len(), after.objects.len()), (0, 1), "until the exit");
+    }
+
+    #[test]
+    fn threads_share_a_process() {
+        let sim = boot("mi300x");
+        std::thread::scope(|scope| {
+            for gpu in 0..8 {
+                let sim = &sim;
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        let device = kfd(sim);
+                        assert_eq!(ask(sim, &device, &mut GetVersion::default()), Ok(0));
+                        drop(render(sim, gpu));
+                    }
+                });
+            }
+        });
+        assert_eq!(sim.process().descriptors(), []);
+        assert_eq!(broken(&sim), []);
     }
 }

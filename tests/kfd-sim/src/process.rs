@@ -169,6 +169,14 @@ impl Process {
         self.with_descriptors(|table| table.limit = limit);
     }
 
+    /// RLIMIT_AS: a mapping that would bring those made through the platform above
+    /// this many bytes is ENOMEM. Forked children inherit it.
+    pub fn set_address_space_limit(&self, bytes: Option<usize>) {
+        if let Some(space) = self.machine.lock().space_of(self.pid) {
+            space.limit = bytes;
+        }
+    }
+
     /// Changes FD_CLOEXEC of a descriptor.
     pub fn set_close_on_exec(&self, number: u32, close: bool) {
         self.with_descriptors(|table| {

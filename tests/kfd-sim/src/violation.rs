@@ -40,11 +40,11 @@ pub enum Rule {
     AddressInBlock,
     /// An array is shorter than the block says: the kernel would go beyond it.
     ShortArray,
-    /// A byte that the kernel wants zero, or ignores today, was set.
-    ReservedNotZero,
-    /// A mapping that the driver makes at most once per process was asked again
-    /// in a way that damages the first.
-    DamagingMap,
+    /// Padding of a block was set: the kernel ignores it today.
+    PaddingNotZero,
+    /// The driver's reserved memory was mapped, which replaces the process's trap
+    /// page in 6.x (kernel-rules section 3).
+    ReservedMemoryMapped,
 }
 
 impl fmt::Display for Violation {

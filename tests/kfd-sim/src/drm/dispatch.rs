@@ -64,6 +64,15 @@ const REQUESTS: &[Known] = &[
     known(0xca, "SYNCOBJ_TIMELINE_WAIT", ReadWrite, 48),
 ];
 
+/// Authentication, buffer names, client capabilities, and all of mode setting
+/// (drm_ioctl.c: requests without DRM_RENDER_ALLOW).
+fn is_for_primary_node(number: u8) -> bool {
+    matches!(
+        number,
+        0x01 | 0x02 | 0x05 | 0x07 | 0x0a | 0x0b | 0x0d | 0x11 | 0x1e | 0x1f | 0xa0..=0xbe
+    )
+}
+
 impl Known {
     /// Whether a header has the request with a block of this size.
     fn has_size(&self, size: usize) -> bool {
@@ -80,8 +89,8 @@ impl Known {
 
 /// Executes a request on a render node.
 ///
-/// A number without a request is EINVAL, and so is one that only the primary
-/// node serves here (there: EACCES). The block is filled up with zeros to the
+/// A number without a request is EINVAL, one that only the primary node serves
+/// EACCES. The block is filled up with zeros to the
 /// driver's size, copied as far as both the caller's and the driver's direction
 /// say, and comes back also on failure.
 pub(crate) fn ioctl(
@@ -91,11 +100,12 @@ pub(crate) fn ioctl(
     call: &mut Call<'_, '_>,
 ) -> Result<u32, Errno> {
     let number = call.request.number();
-    let Some(known) = REQUESTS.iter().find(|known| known.number == number) else {
-        return Err(Errno::EINVAL);
-    };
     // The device behind an open file may be gone.
     let gpu = state.topology.gpu_of_render(minor).cloned().ok_or(Errno::ENODEV)?;
+    let Some(known) = REQUESTS.iter().find(|known| known.number == number) else {
+        let errno = if is_for_primary_node(number) { Errno::EACCES } else { Errno::EINVAL };
+        return Err(errno);
+    };
     let sent = call.request.size();
     if call.request.letter() != b'd' || !known.has_size(sent) {
         let detail = format!("{} sent as {:?}", known.name, call.request);
@@ -175,12 +185,18 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_number_is_einval() {
+    fn an_unknown_number_is_einval_and_one_of_the_primary_node_eacces() {
         let sim = boot("rx7900");
         let file = render(&sim, 0);
-        for number in [0x3f, 0x4a, 0xff] {
+        for (number, errno) in [
+            (0x3f, Errno::EINVAL),
+            (0x4a, Errno::EINVAL),
+            (0xff, Errno::EINVAL),
+            (0x02, Errno::EACCES),
+            (0xa7, Errno::EACCES),
+        ] {
             let request = Request::new(Direction::ReadWrite, b'd', number, 8);
-            assert_eq!(raw(&sim, &file, request, &mut [0; 8]), Err(Errno::EINVAL));
+            assert_eq!(raw(&sim, &file, request, &mut [0; 8]), Err(errno), "{number:#x}");
         }
         assert_eq!(broken(&sim), []);
     }

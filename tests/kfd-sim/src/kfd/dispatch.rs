@@ -84,8 +84,15 @@ pub(crate) fn ioctl(
     result
 }
 
-/// The driver looks at neither; a header with such a request is wrong.
+/// The driver looks at none of these: letter and size of the request, whose
+/// header is then wrong, and padding that a later kernel may give a meaning.
 fn check_form(state: &mut State, pid: Pid, call: &Call<'_, '_>, known: &Known) {
+    for &at in known.padding {
+        if call.block.get(at..at + 4).is_some_and(|bytes| bytes != [0; 4]) {
+            let detail = format!("{}: padding at {at} is not zero", known.name);
+            state.violation(pid, Rule::PaddingNotZero, detail);
+        }
+    }
     if call.request.letter() != b'K' || !known.has_size(call.request.size()) {
         let detail = format!("{} sent as {:?}", known.name, call.request);
         state.violation(pid, Rule::RequestForm, detail);
@@ -250,6 +257,30 @@ mod tests {
             assert_eq!(ask(0x25, 16), minor >= 13, "RUNTIME_ENABLE, 1.{minor}");
             assert_eq!(ask(0x27, 0), minor >= 19, "CREATE_PROCESS, 1.{minor}");
         }
+    }
+
+    #[test]
+    fn padding_that_is_not_zero_is_noted() {
+        let sim = boot("rx7900");
+        let request = Request::new(Direction::ReadWrite, b'K', 0x05, 40);
+        let mut block = [0; 40];
+        block[36] = 1;
+        assert_eq!(raw(&sim, &kfd(&sim), request, &mut block), Ok(0));
+        assert_eq!(broken(&sim), [Rule::PaddingNotZero]);
+    }
+
+    #[test]
+    fn a_forked_child_is_told_of_an_unknown_number_first() {
+        let sim = boot("rx7900");
+        let device = kfd(&sim);
+        sim.enter_fork_child();
+        let ask = |number| {
+            let request = Request::new(Direction::ReadWrite, b'K', number, 8);
+            raw(&sim, &device, request, &mut [0; 8])
+        };
+        assert_eq!(ask(0x7f), Err(Errno::ENOTTY));
+        assert_eq!(ask(0x0d), Err(Errno::EBADF));
+        broken(&sim);
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! mmap of `/dev/kfd`: kernel-rules section 3.
 
+use alloc::format;
+
 use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::MapDevice;
 
 use super::{ObjectId, check_owner};
 use crate::machine::State;
 use crate::process::Pid;
+use crate::violation::Rule;
 
 /// Bits 63 and 62 of the offset; 3 is doorbells.
 const MMIO: u64 = 0;
 const RESERVED: u64 = 1;
 const EVENTS: u64 = 2;
+/// The trap page's two pages.
+const RESERVED_LENGTH: u64 = 8192;
 
 /// Whether the mapping may be made; notes what it allocates.
 pub(crate) fn mmap(
@@ -37,9 +42,15 @@ pub(crate) fn mmap(
         return Err(Errno::EINVAL);
     }
     let slice = state.topology.gpu(gpu_id).ok_or(Errno::ENODEV)?.doorbell_slice();
+    if kind == RESERVED {
+        let detail = format!("{length} bytes for GPU {gpu_id:#x}");
+        state.violation(pid, Rule::ReservedMemoryMapped, detail);
+        let mapped = state.kernel.maps_reserved_memory() && length == RESERVED_LENGTH;
+        return if mapped { Ok(()) } else { Err(Errno::EINVAL) };
+    }
     match kind {
         MMIO if length == 4096 && page_size <= 4096 => Ok(()),
-        MMIO | RESERVED => Err(Errno::EINVAL),
+        MMIO => Err(Errno::EINVAL),
         // Doorbells need no VM and no queue; the slice is allocated here.
         _ if length == slice => {
             let object = state.objects.get_mut(&object).ok_or(Errno::EBADF)?;
@@ -60,6 +71,7 @@ mod tests {
     use super::{EVENTS, MMIO, RESERVED};
     use crate::SimDevice;
     use crate::fixture::{Sim, boot, broken, gpu_id, kfd};
+    use crate::violation::Rule;
 
     const DOORBELL: u64 = 3;
 
@@ -89,10 +101,23 @@ mod tests {
             assert_eq!(map(&sim, &device, DOORBELL, id, 4096), Err(Errno::EINVAL));
             assert_eq!(map(&sim, &device, MMIO, id, 4096), Ok(()));
             assert_eq!(map(&sim, &device, MMIO, id, 8192), Err(Errno::EINVAL));
-            assert_eq!(map(&sim, &device, RESERVED, id, 4096), Err(Errno::EINVAL));
             // No event was created.
             assert_eq!(map(&sim, &device, EVENTS, 0, 4096), Err(Errno::EINVAL));
             assert_eq!(broken(&sim), []);
+        }
+    }
+
+    #[test]
+    fn reserved_memory_is_refused_since_7_2_and_never_to_be_asked() {
+        for (kernel, length, expected) in [
+            ("6.12", 8192, Ok(())),
+            ("6.12", 4096, Err(Errno::EINVAL)),
+            ("7.2", 8192, Err(Errno::EINVAL)),
+        ] {
+            let sim = boot(&format!("rx7900:kernel={kernel}"));
+            let result = map(&sim, &kfd(&sim), RESERVED, gpu_id(&sim, 0), length);
+            assert_eq!(result, expected, "{kernel}, {length}");
+            assert_eq!(broken(&sim), [Rule::ReservedMemoryMapped]);
         }
     }
 

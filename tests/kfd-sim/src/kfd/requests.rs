@@ -19,6 +19,8 @@ pub(crate) struct Known {
     pub size: usize,
     /// Another size that a header of user space has.
     pub other_size: Option<usize>,
+    /// Offsets of 32-bit words that are padding.
+    pub padding: &'static [usize],
     pub since: u32,
     pub origin: Origin,
 }
@@ -49,7 +51,7 @@ const fn known(
         0x80.. => Origin::OutOfTree,
         _ => Origin::Upstream,
     };
-    Known { number, name, direction, size, other_size: None, since, origin }
+    Known { number, name, direction, size, other_size: None, padding: &[], since, origin }
 }
 
 use Direction::{None as Io, Read, ReadWrite, Write};
@@ -61,7 +63,7 @@ const REQUESTS: &[Known] = &[
     Known { other_size: Some(88), ..known(0x02, "CREATE_QUEUE", ReadWrite, 96, 0) },
     known(0x03, "DESTROY_QUEUE", ReadWrite, 8, 0),
     known(0x04, "SET_MEMORY_POLICY", Write, 32, 0),
-    known(0x05, "GET_CLOCK_COUNTERS", ReadWrite, 40, 0),
+    Known { padding: &[36], ..known(0x05, "GET_CLOCK_COUNTERS", ReadWrite, 40, 0) },
     known(0x06, "GET_PROCESS_APERTURES", Read, 400, 0),
     Known { other_size: Some(40), ..known(0x07, "UPDATE_QUEUE", Write, 24, 0) },
     known(0x08, "CREATE_EVENT", ReadWrite, 32, 0),
@@ -76,7 +78,7 @@ const REQUESTS: &[Known] = &[
     known(0x11, "SET_SCRATCH_BACKING_VA", ReadWrite, 16, 0),
     known(0x12, "GET_TILE_CONFIG", ReadWrite, 40, 0),
     known(0x13, "SET_TRAP_HANDLER", Write, 24, 0),
-    known(0x14, "GET_PROCESS_APERTURES_NEW", ReadWrite, 16, 0),
+    Known { padding: &[12], ..known(0x14, "GET_PROCESS_APERTURES_NEW", ReadWrite, 16, 0) },
     known(0x15, "ACQUIRE_VM", Write, 8, 0),
     known(0x16, "ALLOC_MEMORY_OF_GPU", ReadWrite, 40, 0),
     known(0x17, "FREE_MEMORY_OF_GPU", Write, 8, 0),
@@ -91,7 +93,7 @@ const REQUESTS: &[Known] = &[
     known(0x20, "SVM", ReadWrite, 24, 5),
     known(0x21, "SET_XNACK_MODE", ReadWrite, 4, 5),
     known(0x22, "CRIU_OP", ReadWrite, 56, 7),
-    known(0x23, "AVAILABLE_MEMORY", ReadWrite, 16, 9),
+    Known { padding: &[12], ..known(0x23, "AVAILABLE_MEMORY", ReadWrite, 16, 9) },
     known(0x24, "EXPORT_DMABUF", ReadWrite, 16, 12),
     known(0x25, "RUNTIME_ENABLE", ReadWrite, 16, 13),
     known(0x26, "DBG_TRAP", ReadWrite, 32, 13),

@@ -13,7 +13,7 @@ use crate::violation::Rule;
 ///
 /// In this order: not a descriptor EINVAL; unknown GPU EINVAL; bound already: 0
 /// for the same open file, EBUSY for another; not a file of amdgpu EINVAL; its
-/// VM serves a process object already EINVAL.
+/// VM serves a process object already EINVAL; the GPU was unplugged ENODEV.
 pub(super) fn acquire(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     let descriptor = request.arguments.u32(0);
     let gpu_id = request.arguments.u32(4);
@@ -26,8 +26,8 @@ pub(super) fn acquire(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
         return Err(Errno::EINVAL);
     }
     // The kernel binds whatever file it is given, and misbehaves later.
-    let expected = request.state.topology.gpu(gpu_id).map(|gpu| gpu.render_minor());
-    if expected != Some(minor) {
+    let gpu = request.state.topology.gpu(gpu_id).ok_or(Errno::ENODEV)?;
+    if gpu.render_minor() != minor {
         let detail = format!("renderD{minor} for GPU {gpu_id:#x}");
         request.state.violation(request.pid, Rule::RenderFileOfOtherGpu, detail);
         return Err(Errno::EINVAL);

@@ -127,11 +127,19 @@ impl Profile {
     /// # Errors
     /// See [`ProfileError`].
     pub fn parse(text: &str) -> Result<Profile, ProfileError> {
+        Profile::parse_on(KernelProfile::debian(Kernel::V6_12), text)
+    }
+
+    /// The machine of this text, on this kernel unless the text names another.
+    ///
+    /// # Errors
+    /// See [`ProfileError`].
+    pub fn parse_on(kernel: KernelProfile, text: &str) -> Result<Profile, ProfileError> {
         let (name, options) = text.split_once(':').unwrap_or((text, ""));
         let Some((_, base)) = NAMES.iter().find(|(known, _)| *known == name) else {
             return Err(ProfileError::UnknownName(name.to_owned()));
         };
-        let mut kernel = KernelProfile::debian(Kernel::V6_12);
+        let mut kernel = kernel;
         let mut plan = Plan::new(base.chip, base.devices, base.sockets, base.cores);
         // The kernel comes first: it sets the defaults that the switches change.
         for option in options.split(',').filter(|option| option.starts_with("kernel=")) {
@@ -193,13 +201,6 @@ impl Profile {
         let captured = captured::Files::new(files)?;
         let topology = captured.topology()?;
         Ok(Profile { kernel, topology, captured })
-    }
-
-    /// The same machine with another kernel; what the topology shows of it
-    /// (`p2p_links`) follows only in generated profiles, so prefer `kernel=`.
-    #[must_use]
-    pub fn with_kernel(self, kernel: KernelProfile) -> Profile {
-        Profile { kernel, ..self }
     }
 }
 

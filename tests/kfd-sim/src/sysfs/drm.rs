@@ -42,3 +42,9 @@ pub(super) fn put_render_node(root: &mut Folder, gpu: &Gpu) {
         root.put_bytes(&format!("{device}/{name}"), format!("0x{value:0digits$x}\n").into_bytes());
     }
 }
+
+/// Takes a render node away with its GPU.
+pub(crate) fn remove_render_node(root: &mut Folder, minor: u32) {
+    root.remove(&format!("/dev/dri/renderD{minor}"));
+    root.remove(&format!("/sys/class/drm/renderD{minor}"));
+}

@@ -19,6 +19,7 @@ mod drm;
 mod nodes;
 mod tree;
 
+pub(crate) use drm::remove_render_node;
 pub(crate) use tree::{Attribute, Content, Entry, Folder};
 
 /// `/sys/devices/virtual/kfd/kfd`, to which the class link leads.
