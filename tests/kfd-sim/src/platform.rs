@@ -221,22 +221,17 @@ impl<H: Os> SimPlatform<H> {
         }
     }
 
-    fn owns(&self, path: &str) -> bool {
-        sysfs::owns(&self.seat.machine.lock(), path)
-    }
-
-    fn read_owned(&self, path: &str, into: &mut Vec<u8>, limit: usize) -> Result<(), Errno> {
+    /// Reads a file of the machine; `None` for one of the host.
+    fn read_owned(
+        &self,
+        path: &str,
+        into: &mut Vec<u8>,
+        limit: usize,
+    ) -> Option<Result<(), Errno>> {
         let pid = self.seat.pid();
         let mut state = self.seat.machine.lock();
         state.count_open(path);
-        // The file takes a descriptor for a moment.
-        let free = state.processes.get(&pid).map(|process| process.descriptors.lowest_free());
-        let result = match free {
-            Some(Ok(_)) => sysfs::read(&mut state, pid, path),
-            Some(Err(errno)) => Err(errno),
-            None => Err(Errno::ESRCH),
-        };
-        let result = result.and_then(|bytes| {
+        let result = sysfs::read(&mut state, pid, path)?.and_then(|bytes| {
             if bytes.len() > limit {
                 return Err(Errno::EFBIG);
             }
@@ -245,22 +240,18 @@ impl<H: Os> SimPlatform<H> {
             Ok(bytes.len() as u64)
         });
         state.record(pid, result, || Operation::ReadFile(path.to_string()));
-        result.map(|_| ())
+        Some(result.map(|_| ()))
     }
 
-    fn list_owned(&self, path: &str) -> Result<Vec<(String, FileKind)>, Errno> {
+    /// Lists a folder of the machine; `None` for one of the host.
+    fn list_owned(&self, path: &str) -> Option<Result<Vec<(String, FileKind)>, Errno>> {
         let pid = self.seat.pid();
         let mut state = self.seat.machine.lock();
         state.count_open(path);
-        let free = state.processes.get(&pid).map(|process| process.descriptors.lowest_free());
-        let result = match free {
-            Some(Ok(_)) => sysfs::list(&state, path),
-            Some(Err(errno)) => Err(errno),
-            None => Err(Errno::ESRCH),
-        };
+        let result = sysfs::list(&state, pid, path)?;
         let count = result.as_ref().map(|names| names.len() as u64).map_err(|errno| *errno);
         state.record(pid, count, || Operation::ListFolder(path.to_string()));
-        result
+        Some(result)
     }
 
     fn record(&self, result: Result<u64, Errno>, operation: impl FnOnce() -> Operation) {
@@ -375,16 +366,13 @@ impl<H: Os> Os for SimPlatform<H> {
         limit: usize,
         end: EndOfFile,
     ) -> Result<(), Errno> {
-        match path.to_str() {
-            Ok(text) if self.owns(text) => self.read_owned(text, into, limit),
-            _ => {
-                let text = path.to_string_lossy().into_owned();
-                self.seat.machine.lock().count_open(&text);
-                let result = self.host.read_file(path, into, limit, end);
-                self.record(done(result), || Operation::ReadFile(text));
-                result
-            }
+        let text = path.to_string_lossy();
+        if let Some(result) = self.read_owned(&text, into, limit) {
+            return result;
         }
+        let result = self.host.read_file(path, into, limit, end);
+        self.record(done(result), || Operation::ReadFile(text.into_owned()));
+        result
     }
 
     fn list_folder(
@@ -392,23 +380,18 @@ impl<H: Os> Os for SimPlatform<H> {
         path: &CStr,
         visit: &mut dyn FnMut(&[u8], FileKind) -> ControlFlow<()>,
     ) -> Result<(), Errno> {
-        match path.to_str() {
-            Ok(text) if self.owns(text) => {
-                for (name, kind) in self.list_owned(text)? {
-                    if visit(name.as_bytes(), kind).is_break() {
-                        break;
-                    }
+        let text = path.to_string_lossy();
+        if let Some(listed) = self.list_owned(&text) {
+            for (name, kind) in listed? {
+                if visit(name.as_bytes(), kind).is_break() {
+                    break;
                 }
-                Ok(())
             }
-            _ => {
-                let text = path.to_string_lossy().into_owned();
-                self.seat.machine.lock().count_open(&text);
-                let result = self.host.list_folder(path, visit);
-                self.record(done(result), || Operation::ListFolder(text));
-                result
-            }
+            return Ok(());
         }
+        let result = self.host.list_folder(path, visit);
+        self.record(done(result), || Operation::ListFolder(text.into_owned()));
+        result
     }
 
     fn now(&self, clock: Clock) -> u64 {

@@ -100,6 +100,12 @@ impl State {
         self.spaces.remove(&space).map_or_else(Vec::new, |space| space.iter().collect())
     }
 
+    /// A file that is read takes a descriptor for a moment.
+    pub(crate) fn check_free_descriptor(&self, pid: Pid) -> Result<(), Errno> {
+        let process = self.processes.get(&pid).ok_or(Errno::ESRCH)?;
+        process.descriptors.lowest_free().map(|_| ())
+    }
+
     pub(crate) fn space_of(&mut self, pid: Pid) -> Option<&mut AddressSpace> {
         let space = self.processes.get(&pid)?.space;
         self.spaces.get_mut(&space)

@@ -227,9 +227,7 @@ impl Plan {
             weight: PCIE_WEIGHT,
             min_bandwidth: PCIE_LEAST_BANDWIDTH,
             max_bandwidth: self.pcie_bandwidth(),
-            recommended_sdma_engine_id_mask: self
-                .chip
-                .map_or(0, |chip| (1 << chip.pcie_sdma_engines) - 1),
+            recommended_sdma_engine_id_mask: self.pcie_engines(),
             flags,
             ..self.link(Link::PCIE, node_from, node_to)
         }
@@ -333,8 +331,17 @@ impl Plan {
             } else {
                 (0, 0)
             };
-            let link = self.link(Link::PCIE, node, other);
-            links.push(Link { weight, flags, min_bandwidth, max_bandwidth, ..link });
+            // A copy of the other GPU's link to its CPU, made when the later GPU
+            // came: only the earlier one's engines were known then.
+            let engines = if gpu > peer && peer.is_some() { self.pcie_engines() } else { 0 };
+            links.push(Link {
+                weight,
+                flags,
+                min_bandwidth,
+                max_bandwidth,
+                recommended_sdma_engine_id_mask: engines,
+                ..self.link(Link::PCIE, node, other)
+            });
         }
         links
     }
@@ -342,6 +349,11 @@ impl Plan {
     /// kfd_topology.c: all of the VRAM is visible.
     fn has_large_bar(&self) -> bool {
         self.visible_vram.is_none_or(|bar| bar >= self.vram)
+    }
+
+    /// A bit for each SDMA engine that serves PCIe.
+    fn pcie_engines(&self) -> u32 {
+        self.chip.map_or(0, |chip| (1 << chip.pcie_sdma_engines) - 1)
     }
 
     fn pcie_bandwidth(&self) -> u32 {
@@ -492,6 +504,16 @@ mod tests {
         assert_eq!(links(node)[8], [11, 10, 41, 1]);
         assert_eq!(node.gpu.as_ref().unwrap().properties.location_id, 0x500);
         assert_eq!(topology.nodes[3].gpu.as_ref().unwrap().properties.location_id, 0x501);
+    }
+
+    #[test]
+    fn a_peer_link_copies_the_engines_of_the_gpu_that_came_first() {
+        let topology = topology("mi210x8:p2p=1");
+        let engines = |node: usize, other| {
+            let links = &topology.nodes[node].p2p_links;
+            links.iter().find(|link| link.node_to == other).unwrap().recommended_sdma_engine_id_mask
+        };
+        assert_eq!((engines(2, 6), engines(6, 2)), (0, 3));
     }
 
     #[test]

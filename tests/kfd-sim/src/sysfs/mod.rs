@@ -1,6 +1,6 @@
 //! The files of the machine: `/sys`, `/proc` and `/dev` as far as they are its own.
 
-use alloc::borrow::ToOwned;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -84,25 +84,32 @@ fn put_entries(
     }
 }
 
-/// Whether the machine answers for this path. The process's own files and the
-/// system's tunables belong to the host, whose address space is in use, unless
-/// a test put them in.
-pub(crate) fn owns(state: &State, path: &str) -> bool {
-    if state.tree.resolve(path).is_ok() {
-        return true;
-    }
-    let below = |folder: &str| path == folder || path.starts_with(&(folder.to_owned() + "/"));
+/// Whether the machine answers for this path although it has no such file. The
+/// process's own files and the system's tunables belong to the host, whose
+/// address space is in use.
+fn owns(path: &str) -> bool {
+    let below = |folder: &str| {
+        path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
     if below("/proc") {
         return !below("/proc/self") && !below("/proc/thread-self") && !below("/proc/sys");
     }
     below("/sys") || below("/dev")
 }
 
-/// The contents of a file, for a reader.
+/// The contents of a file, for a reader; `None` for a file of the host.
 ///
 /// # Errors
 /// Those of open(2) and read(2).
-pub(crate) fn read(state: &mut State, reader: Pid, path: &str) -> Result<Vec<u8>, Errno> {
+pub(crate) fn read(state: &mut State, reader: Pid, path: &str) -> Option<Result<Vec<u8>, Errno>> {
+    let resolved = state.tree.resolve(path);
+    if resolved.is_err() && !owns(path) {
+        return None;
+    }
+    Some(state.check_free_descriptor(reader).and_then(|()| read_resolved(state, reader, path)))
+}
+
+fn read_resolved(state: &mut State, reader: Pid, path: &str) -> Result<Vec<u8>, Errno> {
     let (entry, real) = resolve(state, path)?;
     let content = match entry {
         Entry::Folder(_) => return Err(Errno::EISDIR),
@@ -133,19 +140,27 @@ pub(crate) fn read(state: &mut State, reader: Pid, path: &str) -> Result<Vec<u8>
     bytes
 }
 
-/// The names in a folder.
+/// The names in a folder, for a reader; `None` for a folder of the host.
 ///
 /// # Errors
 /// Those of open(2) with O_DIRECTORY.
-pub(crate) fn list(state: &State, path: &str) -> Result<Vec<(String, FileKind)>, Errno> {
-    match resolve(state, path)?.0 {
+pub(crate) fn list(
+    state: &State,
+    reader: Pid,
+    path: &str,
+) -> Option<Result<Vec<(String, FileKind)>, Errno>> {
+    if state.tree.resolve(path).is_err() && !owns(path) {
+        return None;
+    }
+    let listed = state.check_free_descriptor(reader).and_then(|()| resolve(state, path));
+    Some(listed.and_then(|(entry, _)| match entry {
         Entry::Folder(folder) => Ok(folder.list()),
         _ => Err(Errno::ENOTDIR),
-    }
+    }))
 }
 
 /// Without the module its folders are not there.
-fn resolve<'s>(state: &'s State, path: &str) -> Result<(&'s Entry, String), Errno> {
+fn resolve<'s, 'p>(state: &'s State, path: &'p str) -> Result<(&'s Entry, Cow<'p, str>), Errno> {
     let (entry, real) = state.tree.resolve(path)?;
     let of_the_module = real.starts_with(KFD) || real.contains("/drm/");
     if of_the_module && state.conditions.contains(&Condition::ModuleNotLoaded) {

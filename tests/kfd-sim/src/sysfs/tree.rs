@@ -1,7 +1,7 @@
 //! A file system in memory: folders, links, and files whose contents are made
 //! when they are read.
 
-use alloc::borrow::ToOwned;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -106,12 +106,12 @@ impl Folder {
     }
 
     /// The entry at an absolute path, links followed, and the path without links.
-    pub(crate) fn resolve(&self, path: &str) -> Result<(&Entry, String), Errno> {
-        let mut path = path.to_owned();
+    pub(crate) fn resolve<'p>(&self, path: &'p str) -> Result<(&Entry, Cow<'p, str>), Errno> {
+        let mut path = Cow::Borrowed(path);
         for _ in 0..LINK_LIMIT {
             match self.walk(&path)? {
                 Walk::Arrived(entry) => return Ok((entry, path)),
-                Walk::Redirected(target) => path = target,
+                Walk::Redirected(target) => path = Cow::Owned(target),
             }
         }
         Err(Errno::ELOOP)
@@ -119,26 +119,24 @@ impl Folder {
 
     fn walk(&self, path: &str) -> Result<Walk<'_>, Errno> {
         let mut folder = self;
-        let mut rest = path.trim_matches('/');
-        if rest.is_empty() {
-            return Err(Errno::ENOENT);
-        }
-        loop {
-            let (first, below) = split(rest);
-            let entry = folder.0.get(first).ok_or(Errno::ENOENT)?;
+        let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
+        while let Some(part) = parts.next() {
+            let entry = folder.0.get(part).ok_or(Errno::ENOENT)?;
             match entry {
-                Entry::Link(target) if below.is_empty() => {
-                    return Ok(Walk::Redirected(target.clone()));
-                }
                 Entry::Link(target) => {
-                    return Ok(Walk::Redirected(target.clone() + "/" + below));
+                    let mut path = target.clone();
+                    for part in parts {
+                        path.push('/');
+                        path.push_str(part);
+                    }
+                    return Ok(Walk::Redirected(path));
                 }
-                _ if below.is_empty() => return Ok(Walk::Arrived(entry)),
+                _ if parts.peek().is_none() => return Ok(Walk::Arrived(entry)),
                 Entry::Folder(next) => folder = next,
                 _ => return Err(Errno::ENOTDIR),
             }
-            rest = below;
         }
+        Err(Errno::ENOENT)
     }
 
     /// The names in the folder with their kinds, in the order in which sysfs
