@@ -72,13 +72,17 @@ flags! {
         const PREEMPTION = 1 << 1;
         /// Encrypted memory.
         const TMZ = 1 << 2;
+        /// Texture coordinates are truncated as the standards say.
+        const CONFORMANT_TRUNC_COORD = 1 << 3;
+        /// Submissions to several engines at once.
+        const GANG_SUBMIT = 1 << 4;
     }
 }
 
 record! {
     /// The answer to [`InfoQuery::DEV_INFO`]. Older drivers answer less; what
     /// they leave out stays as it was, zero.
-    pub struct InfoDevice: "drm_amdgpu_info_device", 448 bytes {
+    pub struct InfoDevice: "drm_amdgpu_info_device", 440 bytes {
         /// PCI device id.
         pub device_id: u32,
         /// Revision within the family.
@@ -209,10 +213,6 @@ record! {
         pub csa_alignment: u32,
         /// Engines with user queues, bit n for hardware block n; 6.16.
         pub userq_ip_mask: u32,
-        /// Zero.
-        pub pad: u32,
-        /// Zero.
-        pub reserved1: u32,
     }
 }
 
@@ -297,6 +297,16 @@ flags! {
         const ENCRYPTED = 1 << 10;
         /// The GPU may be stopped to move it.
         const PREEMPTIBLE = 1 << 11;
+        /// Its content may be lost instead of moved.
+        const DISCARDABLE = 1 << 12;
+        /// Fine-grained coherence.
+        const COHERENT = 1 << 13;
+        /// Not cached by the GPU.
+        const UNCACHED = 1 << 14;
+        /// Coherent over all agents at system scope.
+        const EXT_COHERENT = 1 << 15;
+        /// Compressed, on gfx12.
+        const GFX12_DCC = 1 << 16;
     }
 }
 
@@ -417,7 +427,8 @@ block! {
     /// Asks how a buffer was made.
     ///
     /// ENOENT: unknown handle. EFAULT.
-    pub struct GemOpGetGemCreateInfo: ReadWrite b'd' 0x50 "AMDGPU_GEM_OP_GET_GEM_CREATE_INFO", 16 bytes, EintrEagain {
+    pub struct GemOpGetGemCreateInfo: ReadWrite b'd' 0x50 "AMDGPU_GEM_OP_GET_GEM_CREATE_INFO",
+        16 bytes, EintrEagain {
         /// The buffer.
         pub handle: u32,
         /// Always [`GemOperation::GET_GEM_CREATE_INFO`].
@@ -431,7 +442,8 @@ block! {
     /// Sets where a buffer should be.
     ///
     /// ENOENT: unknown handle. EINVAL: shared, pinned. EPERM: user memory.
-    pub struct GemOpSetPlacement: ReadWrite b'd' 0x50 "AMDGPU_GEM_OP_SET_PLACEMENT", 16 bytes, EintrEagain {
+    pub struct GemOpSetPlacement: ReadWrite b'd' 0x50 "AMDGPU_GEM_OP_SET_PLACEMENT",
+        16 bytes, EintrEagain {
         /// The buffer.
         pub handle: u32,
         /// Always [`GemOperation::SET_PLACEMENT`].
@@ -587,6 +599,29 @@ block! {
         pub op: VmOp,
         /// Zero.
         pub flags: u32,
+    }
+}
+
+open_enum! {
+    /// Which option a [`ProcOptions`] sets.
+    pub struct ProcOption: u32 {
+        /// When SIGBUS comes after poisoned data was used.
+        const KFD_SIGBUS_DELAY = 0;
+    }
+}
+
+/// A [`ProcOption::KFD_SIGBUS_DELAY`] for no SIGBUS at all.
+pub const KFD_SIGBUS_DELAY_DISABLED: u32 = u32::MAX;
+
+block! {
+    /// Sets an option of the compute process whose VM this file is (7.3).
+    ///
+    /// EINVAL: option. EINVAL or ENOTTY: older driver.
+    pub struct ProcOptions: ReadWrite b'd' 0x5a "AMDGPU_PROC_OPTIONS", 8 bytes, EintrEagain {
+        /// Which.
+        pub op: ProcOption,
+        /// Milliseconds, 0 at once, [`KFD_SIGBUS_DELAY_DISABLED`] never.
+        pub value: u32,
     }
 }
 

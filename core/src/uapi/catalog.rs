@@ -95,6 +95,7 @@ pub const ALL: &[BlockInfo] = describe![BlockInfo:
     amdgpu::GemVa,
     amdgpu::GemVaTimeline,
     amdgpu::Vm,
+    amdgpu::ProcOptions,
     amdgpu::GemSvm,
     udmabuf::UdmabufCreate,
 ];

@@ -154,10 +154,12 @@ flags! {
 }
 
 block! {
-    /// Waits for points of timelines.
+    /// Waits for points of timelines. Since 6.6 the kernel's form is longer by a
+    /// hint, zero if it is left out.
     ///
     /// ETIME: the time is up. ENOENT: unknown object. EINVAL. EFAULT.
-    pub struct SyncobjTimelineWait: ReadWrite b'd' 0xca "SYNCOBJ_TIMELINE_WAIT", 40 bytes, EintrEagain {
+    pub struct SyncobjTimelineWait: ReadWrite b'd' 0xca "SYNCOBJ_TIMELINE_WAIT",
+        40 bytes, EintrEagain {
         /// An array of `u32` objects.
         pub handles: u64 => In,
         /// An array of `u64` points, as many.

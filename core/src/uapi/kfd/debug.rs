@@ -130,9 +130,8 @@ impl ExceptionCode {
 flags! {
     /// A set of [`ExceptionCode`]s.
     pub struct ExceptionMask: u64 {
-        /// The codes of queues, without QUEUE_PACKET_RESERVED: the kernel's header
-        /// leaves that one out.
-        const QUEUE = 0x607b_803f;
+        /// All codes of queues.
+        const QUEUE = 0x607f_803f;
         /// All codes of devices.
         const DEVICE = 0xf_8000_0000;
         /// All codes of processes.
@@ -205,7 +204,8 @@ block! {
     /// waiting RUNTIME_ENABLE go on.
     ///
     /// ENODEV: unknown GPU.
-    pub struct DbgTrapSendRuntimeEvent: ReadWrite b'K' 0x26 "DBG_TRAP_SEND_RUNTIME_EVENT", 32 bytes, Eintr {
+    pub struct DbgTrapSendRuntimeEvent: ReadWrite b'K' 0x26 "DBG_TRAP_SEND_RUNTIME_EVENT",
+        32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::SEND_RUNTIME_EVENT`].
@@ -223,7 +223,8 @@ block! {
 
 block! {
     /// Changes what the debugger wants to be told.
-    pub struct DbgTrapSetExceptionsEnabled: ReadWrite b'K' 0x26 "DBG_TRAP_SET_EXCEPTIONS_ENABLED", 32 bytes, Eintr {
+    pub struct DbgTrapSetExceptionsEnabled: ReadWrite b'K' 0x26 "DBG_TRAP_SET_EXCEPTIONS_ENABLED",
+        32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::SET_EXCEPTIONS_ENABLED`].
@@ -277,7 +278,8 @@ block! {
     /// Overrides what makes waves trap.
     ///
     /// EINVAL: mode. EACCES: a bit that is not supported.
-    pub struct DbgTrapSetWaveLaunchOverride: ReadWrite b'K' 0x26 "DBG_TRAP_SET_WAVE_LAUNCH_OVERRIDE", 32 bytes, Eintr {
+    pub struct DbgTrapSetWaveLaunchOverride: ReadWrite b'K' 0x26
+        "DBG_TRAP_SET_WAVE_LAUNCH_OVERRIDE", 32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::SET_WAVE_LAUNCH_OVERRIDE`].
@@ -309,7 +311,8 @@ open_enum! {
 
 block! {
     /// Sets how new waves start.
-    pub struct DbgTrapSetWaveLaunchMode: ReadWrite b'K' 0x26 "DBG_TRAP_SET_WAVE_LAUNCH_MODE", 32 bytes, Eintr {
+    pub struct DbgTrapSetWaveLaunchMode: ReadWrite b'K' 0x26 "DBG_TRAP_SET_WAVE_LAUNCH_MODE",
+        32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::SET_WAVE_LAUNCH_MODE`].
@@ -328,7 +331,8 @@ block! {
     /// destroyed before it is resumed.
     ///
     /// EINVAL: more than 1024 queues, or a count without an array.
-    pub struct DbgTrapSuspendQueues: ReadWrite b'K' 0x26 "DBG_TRAP_SUSPEND_QUEUES", 32 bytes, Eintr {
+    pub struct DbgTrapSuspendQueues: ReadWrite b'K' 0x26 "DBG_TRAP_SUSPEND_QUEUES",
+        32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::SUSPEND_QUEUES`].
@@ -383,7 +387,8 @@ block! {
     /// Sets an address watch point on a GPU; each has 4.
     ///
     /// ENODEV: unknown GPU. ENOMEM: none left.
-    pub struct DbgTrapSetNodeAddressWatch: ReadWrite b'K' 0x26 "DBG_TRAP_SET_NODE_ADDRESS_WATCH", 32 bytes, Eintr {
+    pub struct DbgTrapSetNodeAddressWatch: ReadWrite b'K' 0x26 "DBG_TRAP_SET_NODE_ADDRESS_WATCH",
+        32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::SET_NODE_ADDRESS_WATCH`].
@@ -405,7 +410,8 @@ block! {
     /// Clears an address watch point.
     ///
     /// ENODEV: unknown GPU. EINVAL: not a watch point of this process.
-    pub struct DbgTrapClearNodeAddressWatch: ReadWrite b'K' 0x26 "DBG_TRAP_CLEAR_NODE_ADDRESS_WATCH", 32 bytes, Eintr {
+    pub struct DbgTrapClearNodeAddressWatch: ReadWrite b'K' 0x26
+        "DBG_TRAP_CLEAR_NODE_ADDRESS_WATCH", 32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::CLEAR_NODE_ADDRESS_WATCH`].
@@ -453,7 +459,8 @@ block! {
     /// Asks for a queue, device or process with an exception, and clears some.
     ///
     /// EAGAIN: there is none. That is an answer and not sent again.
-    pub struct DbgTrapQueryDebugEvent: ReadWrite b'K' 0x26 "DBG_TRAP_QUERY_DEBUG_EVENT", 32 bytes, Eintr {
+    pub struct DbgTrapQueryDebugEvent: ReadWrite b'K' 0x26 "DBG_TRAP_QUERY_DEBUG_EVENT",
+        32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::QUERY_DEBUG_EVENT`].
@@ -473,7 +480,8 @@ block! {
     /// Asks for more about an exception.
     ///
     /// EINVAL: no array, unknown source or code. ENODATA: it was not raised.
-    pub struct DbgTrapQueryExceptionInfo: ReadWrite b'K' 0x26 "DBG_TRAP_QUERY_EXCEPTION_INFO", 32 bytes, Eintr {
+    pub struct DbgTrapQueryExceptionInfo: ReadWrite b'K' 0x26 "DBG_TRAP_QUERY_EXCEPTION_INFO",
+        32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::QUERY_EXCEPTION_INFO`].
@@ -524,7 +532,8 @@ block! {
     /// Lists the queues and clears exceptions.
     ///
     /// EINVAL: `entry_size` 0.
-    pub struct DbgTrapGetQueueSnapshot: ReadWrite b'K' 0x26 "DBG_TRAP_GET_QUEUE_SNAPSHOT", 32 bytes, Eintr {
+    pub struct DbgTrapGetQueueSnapshot: ReadWrite b'K' 0x26 "DBG_TRAP_GET_QUEUE_SNAPSHOT",
+        32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::GET_QUEUE_SNAPSHOT`].
@@ -594,7 +603,8 @@ record! {
 
 block! {
     /// Lists the GPUs and clears exceptions.
-    pub struct DbgTrapGetDeviceSnapshot: ReadWrite b'K' 0x26 "DBG_TRAP_GET_DEVICE_SNAPSHOT", 32 bytes, Eintr {
+    pub struct DbgTrapGetDeviceSnapshot: ReadWrite b'K' 0x26 "DBG_TRAP_GET_DEVICE_SNAPSHOT",
+        32 bytes, Eintr {
         /// The process.
         pub pid: u32,
         /// Always [`DbgTrapOp::GET_DEVICE_SNAPSHOT`].
@@ -677,9 +687,7 @@ mod tests {
             masks[kind] |= code.mask().bits();
         }
         let [queue, device, process] = masks;
-        let left_out = ExceptionCode::QUEUE_PACKET_RESERVED.mask().bits();
-        assert_eq!(queue, ExceptionMask::QUEUE.bits() | left_out);
-        assert!(!ExceptionMask::QUEUE.contains(ExceptionCode::QUEUE_PACKET_RESERVED.mask()));
+        assert_eq!(queue, ExceptionMask::QUEUE.bits());
         assert_eq!(device, ExceptionMask::DEVICE.bits());
         assert_eq!(process, ExceptionMask::PROCESS.bits());
     }

@@ -115,7 +115,8 @@ block! {
     ///
     /// With a count of 0 only the number of GPUs is answered. EINVAL: since 6.12,
     /// a count above the number of topology nodes. ENOMEM, EFAULT.
-    pub struct GetProcessAperturesNew: ReadWrite b'K' 0x14 "GET_PROCESS_APERTURES_NEW", 16 bytes, Eintr {
+    pub struct GetProcessAperturesNew: ReadWrite b'K' 0x14 "GET_PROCESS_APERTURES_NEW",
+        16 bytes, Eintr {
         /// An array of [`ProcessDeviceApertures`].
         pub kfd_process_device_apertures_ptr: u64 => Out,
         /// Elements in the array; answer: elements filled, or GPUs if it was 0.
