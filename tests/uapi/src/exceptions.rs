@@ -158,6 +158,14 @@ pub const FIELDS_NEWER_THAN_HEADERS: &[(&str, &str, &str)] = &[
     ("struct drm_amdgpu_info_device", "userq_ip_mask", "6.16"),
 ];
 
+/// Fields of DRM's blocks and records that C gives no name: name in Rust, field, reason. Those of
+/// KFD are held against the facts.
+pub const FIELDS_WITHOUT_NAME: &[(&str, &str, &str)] = &[
+    ("VERSION", "reserved", "a hole before the first length"),
+    ("AMDGPU_GEM_METADATA", "reserved", "a hole at the end"),
+    ("drm_amdgpu_info_device", "reserved", "a hole, or pad in the newest headers"),
+];
+
 /// Sizes that a type has or had in some header, other than Rust's: C type, bytes, why.
 pub const SIZES_IN_HEADERS: &[(&str, usize, &str)] = &[
     ("struct kfd_ioctl_create_queue_args", 88, "before 1.17"),
