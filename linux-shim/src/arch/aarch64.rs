@@ -21,7 +21,7 @@
 use core::arch::asm;
 
 macro_rules! syscall {
-    ($name:ident(), $answer:literal) => {
+    ($name:ident()) => {
         /// Enters the kernel and returns its raw answer.
         ///
         /// # Safety
@@ -34,14 +34,14 @@ macro_rules! syscall {
                 asm!(
                     "svc 0",
                     in("x8") number as usize,
-                    lateout($answer) answer,
+                    lateout("x0") answer,
                     options(nostack, preserves_flags),
                 );
             }
             answer
         }
     };
-    ($name:ident($first:ident $(, $argument:ident in $register:tt)*), $answer:literal) => {
+    ($name:ident($first:ident $(, $argument:ident in $register:tt)*)) => {
         /// Enters the kernel and returns its raw answer.
         ///
         /// # Safety
@@ -58,7 +58,7 @@ macro_rules! syscall {
                 asm!(
                     "svc 0",
                     in("x8") number as usize,
-                    inlateout($answer) $first => answer,
+                    inlateout("x0") $first => answer,
                     $(in($register) $argument,)*
                     options(nostack, preserves_flags),
                 );
@@ -68,13 +68,13 @@ macro_rules! syscall {
     };
 }
 
-syscall!(syscall0(), "x0");
-syscall!(syscall1(a), "x0");
-syscall!(syscall2(a, b in "x1"), "x0");
-syscall!(syscall3(a, b in "x1", c in "x2"), "x0");
-syscall!(syscall4(a, b in "x1", c in "x2", d in "x3"), "x0");
-syscall!(syscall5(a, b in "x1", c in "x2", d in "x3", e in "x4"), "x0");
-syscall!(syscall6(a, b in "x1", c in "x2", d in "x3", e in "x4", f in "x5"), "x0");
+syscall!(syscall0());
+syscall!(syscall1(a));
+syscall!(syscall2(a, b in "x1"));
+syscall!(syscall3(a, b in "x1", c in "x2"));
+syscall!(syscall4(a, b in "x1", c in "x2", d in "x3"));
+syscall!(syscall5(a, b in "x1", c in "x2", d in "x3", e in "x4"));
+syscall!(syscall6(a, b in "x1", c in "x2", d in "x3", e in "x4", f in "x5"));
 
 /// Orders earlier writes to any memory before later writes to device memory.
 /// The outer shareable domain holds the devices.
