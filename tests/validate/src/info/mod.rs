@@ -1,0 +1,3 @@
+//! `kfd-validate info`: shows a machine.
+
+pub mod folding;

@@ -1,0 +1,5 @@
+//! Making output: text, tables, JSON, and getting it out.
+
+pub mod json;
+pub mod table;
+pub mod text;
