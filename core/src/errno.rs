@@ -64,6 +64,7 @@ errnos! {
     ENOSPC = 28, "No space left.";
     ESPIPE = 29, "Illegal seek.";
     EROFS = 30, "Read-only file system.";
+    EPIPE = 32, "Nobody reads the pipe any more.";
     ERANGE = 34, "Result out of range.";
     ENAMETOOLONG = 36, "File name too long.";
     ENOSYS = 38, "System call not implemented.";

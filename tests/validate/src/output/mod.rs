@@ -1,5 +1,6 @@
 //! Making output: text, tables, JSON, and getting it out.
 
+pub mod console;
 pub mod json;
 pub mod table;
 pub mod text;
