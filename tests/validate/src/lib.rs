@@ -9,4 +9,5 @@ extern crate std;
 pub mod arguments;
 pub mod info;
 pub mod init;
+pub mod machine;
 pub mod output;

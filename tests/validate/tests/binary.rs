@@ -122,7 +122,11 @@ fn without_a_driver_the_simulated_machine_is_shown_and_said() {
 #[test]
 fn a_folder_without_a_topology_is_status_1() {
     let empty = scratch("empty");
-    assert_refused(&run(&[OsStr::new("info"), OsStr::new("--tree"), empty.as_os_str()]), 1, "topology");
+    assert_refused(
+        &run(&[OsStr::new("info"), OsStr::new("--tree"), empty.as_os_str()]),
+        1,
+        "topology",
+    );
     assert_refused(&run(&["info", "--tree", "/nonexistent"]), 1, "/nonexistent");
     assert_refused(&run(&["info", "--tree", BINARY]), 1, "ENOTDIR");
 }
