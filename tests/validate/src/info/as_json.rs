@@ -231,3 +231,152 @@ fn write_link(o: &mut Object<'_>, link: &IoLink) {
         min_bandwidth max_bandwidth recommended_transfer_size recommended_sdma_engine_id_mask flags
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use hsakmt_core::context::Version;
+
+    use super::super::sample;
+    use super::*;
+    use crate::machine::Machine;
+
+    fn written(machine: &Machine, nodes: &[Node], hidden: &[HiddenNode]) -> String {
+        let system = SystemProperties { platform_oem: u64::MAX, platform_id: 2, platform_rev: 3 };
+        let mut out = String::new();
+        let description =
+            Description { machine, generation: 3, settled: true, system, nodes, hidden };
+        write(&mut out, &description);
+        out
+    }
+
+    fn read(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_first_line_names_the_machine() {
+        let machine = Machine::Real(Some(Version { major: 1, minor: 17 }));
+        let text = written(&machine, &[], &[]);
+        assert_eq!(text.lines().next(), Some("{ \"machine\": \"real driver, KFD 1.17\","));
+        assert_eq!(
+            read(&text),
+            json!({
+                "machine": "real driver, KFD 1.17",
+                "source": {"kind": "real", "name": ""},
+                "driver": {"major": 1, "minor": 17},
+                "generation_id": 3,
+                "settled": true,
+                "system_properties":
+                    {"platform_oem": u64::MAX, "platform_id": 2, "platform_rev": 3},
+                "hidden": [],
+                "nodes": [],
+            })
+        );
+    }
+
+    #[test]
+    fn a_tree_has_no_driver_and_any_name() {
+        let folder = b"/a\"\\\n\xff".to_vec();
+        let hidden = [HiddenNode { sysfs_node: 7, because: HiddenBecause::NotReady }];
+        let value = read(&written(&Machine::Tree(folder), &[], &hidden));
+        assert_eq!(value["source"], json!({"kind": "tree", "name": "/a\"\\\n\u{fffd}"}));
+        assert_eq!(value["driver"], Value::Null);
+        assert_eq!(value["hidden"], json!([{"sysfs_node": 7, "because": "not_ready"}]));
+    }
+
+    /// The names and values of a value as its `Debug` form has them: `name: value`.
+    fn debugged(value: &impl core::fmt::Debug) -> std::collections::BTreeMap<String, String> {
+        let text = std::format!("{value:#?}");
+        let fields = text.lines().filter_map(|line| {
+            let field = line.strip_prefix("    ")?.strip_suffix(',')?;
+            let (name, value) = field.split_once(": ")?;
+            (!name.starts_with(' ')).then(|| (name.to_string(), value.to_string()))
+        });
+        fields.collect()
+    }
+
+    /// Asserts that `written` has each number, truth value and text of `value`.
+    fn assert_complete(written: &Value, value: &impl core::fmt::Debug, renamed: &[(&str, &str)]) {
+        let fields = debugged(value);
+        assert!(fields.len() > 3, "{fields:?}");
+        for (name, value) in fields {
+            let plain = value.starts_with('"')
+                || value.starts_with(|first: char| first.is_ascii_digit())
+                || value == "true"
+                || value == "false";
+            if plain {
+                let name = renamed.iter().find(|(from, _)| *from == name).map_or(&*name, |to| to.1);
+                assert_eq!(written[name].to_string(), value, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_field_is_there() {
+        let machine = Machine::Real(None);
+        let nodes = sample::mi300x(2, 1);
+        let value = read(&written(&machine, &nodes, &[]));
+        for (id, node) in nodes.iter().enumerate() {
+            let written = &value["nodes"][id];
+            assert_eq!(written["node"], json!(id));
+            assert_complete(written, node, &[]);
+            let lists = [
+                ("mem_banks", node.banks.len()),
+                ("caches", node.caches.len()),
+                ("io_links", node.links.len()),
+            ];
+            for (name, count) in lists {
+                assert_eq!(written[name].as_array().unwrap().len(), count, "{name}");
+            }
+            for (place, bank) in node.banks.iter().enumerate() {
+                assert_complete(&written["mem_banks"][place], bank, &[]);
+                assert_eq!(written["mem_banks"][place]["heap_type"], json!(bank.heap_type.0));
+            }
+            for (place, cache) in node.caches.iter().enumerate() {
+                let renamed = [("cache_type", "type")];
+                assert_complete(&written["caches"][place], cache, &renamed);
+            }
+            for (place, link) in node.links.iter().enumerate() {
+                assert_complete(&written["io_links"][place], link, &[]);
+                assert_eq!(written["io_links"][place]["type"], json!(link.link_type.0));
+            }
+        }
+        assert_eq!(value["nodes"][2]["gfx_version"], json!("gfx942"));
+        assert_eq!(value["nodes"][2]["gfx_target_version"], json!(90402));
+        assert_eq!(value["nodes"][0]["gfx_version"], json!(""));
+    }
+
+    #[test]
+    fn siblings_and_overrides_are_there() {
+        let value = read(&written(&Machine::Real(None), &sample::apu(), &[]));
+        assert_eq!(value["nodes"][0]["caches"][0]["siblings"], json!([0, 5]));
+        assert_eq!(value["nodes"][0]["gfx_override"], json!("gfx900"));
+        assert_eq!(value["nodes"][0]["marketing_name"], json!("AMD Radeon Vega\u{9b}31m Graphics"));
+        assert_eq!(value["nodes"][0]["integrated"], json!(true));
+    }
+
+    #[test]
+    fn keys_have_one_order() {
+        let text = written(&Machine::Real(None), &sample::mi300x(1, 1), &[]);
+        let keys = |node: &str| -> std::vec::Vec<String> {
+            let lines = node
+                .lines()
+                .filter_map(|line| line.trim_start_matches([' ', '{']).strip_prefix('"'));
+            lines.filter_map(|line| line.split_once('"')).map(|(key, _)| key.to_string()).collect()
+        };
+        let nodes: std::vec::Vec<&str> = text.split("{ \"node\": ").skip(1).collect();
+        assert_eq!(nodes.len(), 3);
+        let first = keys(nodes[0]);
+        assert!(first.len() > 40, "{first:?}");
+        let plain = |keys: std::vec::Vec<String>| -> std::vec::Vec<String> {
+            let of_lists = ["heap_type", "processor_id_low", "type"];
+            keys.into_iter().filter(|key| !of_lists.contains(&&**key)).collect()
+        };
+        let first = plain(first);
+        for node in nodes {
+            assert_eq!(plain(keys(node)), first);
+        }
+    }
+}

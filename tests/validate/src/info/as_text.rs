@@ -395,3 +395,63 @@ fn caches(nodes: &[Node]) -> Table {
     });
     folded(&headings, folds)
 }
+
+#[cfg(test)]
+mod tests {
+    use hsakmt_core::topology::{HiddenNode, SystemProperties};
+
+    use super::super::sample;
+    use super::*;
+    use crate::golden::assert_golden;
+    use crate::machine::Machine;
+    use crate::output::table::WIDTH;
+
+    fn written(nodes: &[Node], hidden: &[HiddenNode]) -> String {
+        let machine = Machine::Real(None);
+        let system = SystemProperties {
+            platform_oem: u64::from_le_bytes(*b"AMDINC  "),
+            platform_id: u64::from_le_bytes(*b"PURICO\0\0"),
+            platform_rev: 2,
+        };
+        let mut out = String::new();
+        let description =
+            Description { machine: &machine, generation: 3, settled: true, system, nodes, hidden };
+        write(&mut out, &description);
+        assert!(out.lines().all(|line| line.chars().count() <= WIDTH), "{out}");
+        assert!(out.lines().all(|line| line.trim_end() == line), "{out}");
+        out
+    }
+
+    #[test]
+    fn eight_gpus_fold() {
+        assert_golden("sample/eight_gpus.txt", &written(&sample::mi300x(8, 1), &[]));
+    }
+
+    #[test]
+    fn sixty_four_partitions_fold() {
+        assert_golden("sample/sixty_four_partitions.txt", &written(&sample::mi300x(8, 8), &[]));
+    }
+
+    #[test]
+    fn a_node_may_be_both_and_hostile() {
+        assert_golden("sample/cpu_with_gpu.txt", &written(&sample::apu(), &[]));
+    }
+
+    #[test]
+    fn hidden_nodes_are_told_by_reason() {
+        let hide = |sysfs_node, because| HiddenNode { sysfs_node, because };
+        let hidden = [
+            hide(2, HiddenBecause::Forbidden),
+            hide(3, HiddenBecause::Forbidden),
+            hide(4, HiddenBecause::RenderNodeRefused),
+            hide(5, HiddenBecause::Forbidden),
+        ];
+        assert_eq!(
+            written(&[], &hidden),
+            "real driver, topology only (no device opened)\n\
+             no node; topology generation 3; platform AMDINC PURICO 2\n\
+             hidden, by folder of the tree: 2-3,5 (forbidden by the device cgroup)\n\
+             hidden, by folder of the tree: 4 (the render node does not open)\n"
+        );
+    }
+}

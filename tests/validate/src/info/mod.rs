@@ -5,3 +5,74 @@ pub mod as_text;
 pub mod description;
 pub mod folding;
 mod links;
+#[cfg(test)]
+mod sample;
+
+use alloc::string::String;
+
+use hsakmt_core::context::{Options, Version};
+use hsakmt_core::error::Error;
+use hsakmt_core::process::Process;
+use hsakmt_core::seam::Platform;
+use hsakmt_core::topology::{Settings, Snapshot, Unopened, read_snapshot};
+
+use crate::arguments::{Info, Source};
+use crate::failure::{Failure, means_no_machine};
+use crate::machine::{DEFAULT_PROFILE, Machine};
+use crate::tree;
+use description::Description;
+
+/// Shows the machine that is wanted.
+///
+/// # Errors
+/// Any [`Failure`] but those of output.
+pub fn show<P: Platform>(wanted: &Info, real: P) -> Result<String, Failure> {
+    let (machine, snapshot) = match &wanted.source {
+        Source::Real => self::real(real, wanted.discover).map_err(Failure::Real)?,
+        Source::Simulated(profile) => simulated(profile, wanted.discover, None)?,
+        Source::Tree(folder) => (Machine::Tree(folder.clone()), tree::read(real.os(), folder)?),
+        Source::Unsaid => match self::real(real, wanted.discover) {
+            Err(error) if means_no_machine(&error) => {
+                let missing = if wanted.discover { "KFD topology" } else { "/dev/kfd" };
+                simulated(DEFAULT_PROFILE, wanted.discover, Some(missing))?
+            }
+            answer => answer.map_err(Failure::Real)?,
+        },
+    };
+    let description = Description::new(&machine, &snapshot);
+    let mut out = String::new();
+    if wanted.json {
+        as_json::write(&mut out, &description);
+    } else {
+        as_text::write(&mut out, &description);
+    }
+    Ok(out)
+}
+
+fn real<P: Platform>(platform: P, discover: bool) -> Result<(Machine, Snapshot), Error> {
+    let (driver, snapshot) = look(platform, discover)?;
+    Ok((Machine::Real(driver), snapshot))
+}
+
+fn simulated(
+    profile: &str,
+    discover: bool,
+    instead_of: Option<&'static str>,
+) -> Result<(Machine, Snapshot), Failure> {
+    let _ = (profile, discover, instead_of);
+    todo!()
+}
+
+/// Looks at a machine: through its driver, or at its topology alone.
+fn look<P: Platform>(platform: P, discover: bool) -> Result<(Option<Version>, Snapshot), Error> {
+    if discover {
+        let snapshot = read_snapshot(platform.os(), &Settings::KERNEL, &mut Unopened)?;
+        return Ok((None, snapshot));
+    }
+    let process = Process::new(platform);
+    process.open_primary(|| Ok(Options::default()))?;
+    let version = process.primary()?.version();
+    let snapshot = read_snapshot(process.platform().os(), &Settings::KERNEL, &mut Unopened)?;
+    process.close_primary()?;
+    Ok((Some(version), snapshot))
+}
