@@ -15,9 +15,11 @@ use crate::failure::Failure;
 const PLACES: [&str; 4] =
     ["", "/topology", "/sys/devices/virtual/kfd/kfd/topology", "/sys/class/kfd/kfd/topology"];
 
-/// A path of the command line and what follows it. A path has no NUL.
+/// A path of the command line, without slashes at its end, and what follows it.
+/// A path has no NUL.
 fn joined(folder: &[u8], rest: &str) -> CString {
-    let mut path = folder.to_vec();
+    let end = folder.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let mut path = folder.get(..end).unwrap_or(folder).to_vec();
     path.extend_from_slice(rest.as_bytes());
     CString::new(path).unwrap_or_default()
 }

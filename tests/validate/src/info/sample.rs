@@ -48,7 +48,7 @@ fn gpu(index: u32, partitions: u32) -> Node {
         gfx_version: GfxVersion { major: 9, minor: 4, stepping: 2 },
         vendor_id: 0x1002,
         device_id: 0x74a1,
-        location_id: (5 + device) << 8 | index % partitions,
+        location_id: ((5 + device) << 8) | (index % partitions),
         max_engine_clk_fcompute: 2100,
         drm_render_minor: 128 + index,
         marketing_name: "AMD Instinct MI300X".into(),

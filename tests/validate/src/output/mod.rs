@@ -2,5 +2,6 @@
 
 pub mod console;
 pub mod json;
+pub mod streams;
 pub mod table;
 pub mod text;
