@@ -26,8 +26,13 @@ pub enum Machine {
         /// What is missing on this machine, if nobody asked for a simulation.
         instead_of: Option<&'static str>,
     },
-    /// A captured topology tree, by its folder.
-    Tree(Vec<u8>),
+    /// A captured topology tree.
+    Tree {
+        /// The folder that was named.
+        folder: Vec<u8>,
+        /// Files that the capture lacks and that were made up.
+        made_up: Vec<&'static str>,
+    },
 }
 
 impl Machine {
@@ -37,7 +42,7 @@ impl Machine {
         match self {
             Machine::Real(_) => "real",
             Machine::Simulated { .. } => "simulated",
-            Machine::Tree(_) => "tree",
+            Machine::Tree { .. } => "tree",
         }
     }
 
@@ -47,7 +52,16 @@ impl Machine {
         match self {
             Machine::Real(_) => b"",
             Machine::Simulated { profile, .. } => profile.as_bytes(),
-            Machine::Tree(folder) => folder,
+            Machine::Tree { folder, .. } => folder,
+        }
+    }
+
+    /// The names of files that were made up, in the order of their first use.
+    #[must_use]
+    pub fn made_up(&self) -> &[&'static str] {
+        match self {
+            Machine::Tree { made_up, .. } => made_up,
+            Machine::Real(_) | Machine::Simulated { .. } => &[],
         }
     }
 
@@ -56,7 +70,7 @@ impl Machine {
     pub const fn driver(&self) -> Option<Version> {
         match self {
             Machine::Real(driver) | Machine::Simulated { driver, .. } => *driver,
-            Machine::Tree(_) => None,
+            Machine::Tree { .. } => None,
         }
     }
 }
@@ -76,7 +90,7 @@ impl fmt::Display for Machine {
                     None => Ok(()),
                 }
             }
-            Machine::Tree(folder) => write!(f, "captured tree {}", Printable(folder)),
+            Machine::Tree { folder, .. } => write!(f, "captured tree {}", Printable(folder)),
         }
     }
 }
@@ -99,7 +113,10 @@ mod tests {
             (Machine::Real(None), "real driver, topology only (no device opened)"),
             (simulated(None), "simulated machine apu"),
             (simulated(Some("/dev/kfd")), "simulated machine apu (there is no /dev/kfd here)"),
-            (Machine::Tree(b"/a\n\xff".to_vec()), "captured tree /a\\n\\xff"),
+            (
+                Machine::Tree { folder: b"/a\n\xff".to_vec(), made_up: Vec::new() },
+                "captured tree /a\\n\\xff",
+            ),
         ] {
             assert_eq!(machine.to_string(), line);
         }

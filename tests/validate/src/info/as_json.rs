@@ -17,6 +17,11 @@ pub fn write(out: &mut String, description: &Description<'_>) {
         o.field("source").on_one_line().object(|o| {
             o.field("kind").string(machine.kind());
             o.field("name").string(machine.name());
+            o.field("made_up").array(|a| {
+                for file in machine.made_up() {
+                    a.item().string(file);
+                }
+            });
         });
         match machine.driver() {
             Some(version) => o.field("driver").on_one_line().object(|o| {
@@ -60,6 +65,7 @@ fn reason(because: HiddenBecause) -> &'static str {
         HiddenBecause::NoRenderNode => "no_render_node",
         HiddenBecause::RenderNodeRefused => "render_node_refused",
         HiddenBecause::NotReady => "not_ready",
+        HiddenBecause::Vanished => "vanished",
         HiddenBecause::Unreadable => "unreadable",
     }
 }
@@ -264,7 +270,7 @@ mod tests {
             read(&text),
             json!({
                 "machine": "real driver, KFD 1.17",
-                "source": {"kind": "real", "name": ""},
+                "source": {"kind": "real", "name": "", "made_up": []},
                 "driver": {"major": 1, "minor": 17},
                 "generation_id": 3,
                 "settled": true,
@@ -280,8 +286,12 @@ mod tests {
     fn a_tree_has_no_driver_and_any_name() {
         let folder = b"/a\"\\\n\xff".to_vec();
         let hidden = [HiddenNode { sysfs_node: 7, because: HiddenBecause::NotReady }];
-        let value = read(&written(&Machine::Tree(folder), &[], &hidden));
-        assert_eq!(value["source"], json!({"kind": "tree", "name": "/a\"\\\n\u{fffd}"}));
+        let machine = Machine::Tree { folder, made_up: ["gpu_id"].to_vec() };
+        let value = read(&written(&machine, &[], &hidden));
+        assert_eq!(
+            value["source"],
+            json!({"kind": "tree", "name": "/a\"\\\n\u{fffd}", "made_up": ["gpu_id"]})
+        );
         assert_eq!(value["driver"], Value::Null);
         assert_eq!(value["hidden"], json!([{"sysfs_node": 7, "because": "not_ready"}]));
     }

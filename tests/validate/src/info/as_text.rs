@@ -6,10 +6,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use hsakmt_core::context::Version;
 use hsakmt_core::topology::{Cache, HeapType, HiddenBecause, MemoryBank, Node};
 
 use super::description::{Description, compute_units};
 use super::{folding, links};
+use crate::machine::Machine;
 use crate::output::table::{Align, Table};
 use crate::output::text::{NodeSet, Printable, Size};
 
@@ -18,6 +20,10 @@ pub fn write(out: &mut String, description: &Description<'_>) {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{}", description.machine);
     let _ = writeln!(out, "{}", summary(description));
+    let made_up = description.machine.made_up();
+    if !made_up.is_empty() {
+        let _ = writeln!(out, "made up, because the capture lacks it: {}", made_up.join(", "));
+    }
     for (because, nodes) in hidden(description) {
         let _ = writeln!(out, "hidden, by folder of the tree: {nodes} ({because})");
     }
@@ -33,9 +39,9 @@ pub fn write(out: &mut String, description: &Description<'_>) {
     }
 }
 
-/// `10 nodes: 2 CPU, 8 GPU; topology generation 3; platform AMD / PURICO 1`
+/// `10 nodes: 2 CPU, 8 GPU; topology generation 3; platform AMDINC PURICO 1`
 fn summary(description: &Description<'_>) -> String {
-    let Description { nodes, generation, settled, system, .. } = *description;
+    let Description { machine, nodes, generation, settled, system, .. } = *description;
     let gpus = nodes.iter().filter(|node| node.is_gpu()).count();
     let both = nodes.iter().filter(|node| node.is_gpu() && node.cpu_cores_count != 0).count();
     let mut text = match nodes.len() {
@@ -48,6 +54,9 @@ fn summary(description: &Description<'_>) -> String {
     for (count, kind) in kinds.into_iter().filter(|&(count, _)| count != 0) {
         let _ = write!(text, "{separator}{count} {kind}");
         separator = ", ";
+    }
+    if let Machine::Simulated { driver: Some(Version { major, minor }), .. } = machine {
+        let _ = write!(text, "; KFD {major}.{minor}");
     }
     let _ = write!(text, "; topology generation {generation}");
     if !settled {
@@ -83,7 +92,8 @@ fn hidden(description: &Description<'_>) -> Vec<(&'static str, String)> {
         HiddenBecause::NoRenderNode => "without a render node",
         HiddenBecause::RenderNodeRefused => "the render node does not open",
         HiddenBecause::NotReady => "still being added by the kernel",
-        HiddenBecause::Unreadable => "files missing or unreadable",
+        HiddenBecause::Vanished => "files missing",
+        HiddenBecause::Unreadable => "files without sense",
     };
     reasons
         .into_iter()
@@ -403,7 +413,6 @@ mod tests {
     use super::super::sample;
     use super::*;
     use crate::golden::assert_golden;
-    use crate::machine::Machine;
     use crate::output::table::WIDTH;
 
     fn written(nodes: &[Node], hidden: &[HiddenNode]) -> String {

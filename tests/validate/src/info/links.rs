@@ -32,6 +32,8 @@ pub fn matrix(nodes: &[Node]) -> Table {
     let mut texts: Vec<String> = alloc::vec![NO_LINK.into()];
     let mut matrix: Matrix<usize> = Matrix::new(nodes.len(), 0);
     for (from, node) in nodes.iter().enumerate() {
+        // A node has no link to itself; what stands there keeps CPUs and GPUs apart.
+        matrix.set(from, from, usize::MAX - usize::from(node.is_gpu()));
         let mut towards: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for link in &node.links {
             let text = format!("{} {}", type_name(link.link_type), link.weight);
@@ -43,7 +45,9 @@ pub fn matrix(nodes: &[Node]) -> Table {
                 texts.push(text);
                 texts.len() - 1
             });
-            matrix.set(from, to as usize, place);
+            if to as usize != from {
+                matrix.set(from, to as usize, place);
+            }
         }
     }
     let groups: Vec<Vec<usize>> = matrix.groups();

@@ -8,15 +8,16 @@ mod links;
 #[cfg(test)]
 mod sample;
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 
 use hsakmt_core::context::{Options, Version};
 use hsakmt_core::error::Error;
 use hsakmt_core::process::Process;
-use hsakmt_core::seam::Platform;
+use hsakmt_core::seam::{Os, Platform};
 use hsakmt_core::topology::{Settings, Snapshot, Unopened, read_snapshot};
+use kfd_sim::Profile;
 
-use crate::arguments::{Info, Source};
+use crate::arguments::{Info, Misuse, Source};
 use crate::failure::{Failure, means_no_machine};
 use crate::machine::{DEFAULT_PROFILE, Machine};
 use crate::tree;
@@ -28,13 +29,13 @@ use description::Description;
 /// Any [`Failure`] but those of output.
 pub fn show<P: Platform>(wanted: &Info, real: P) -> Result<String, Failure> {
     let (machine, snapshot) = match &wanted.source {
-        Source::Real => self::real(real, wanted.discover).map_err(Failure::Real)?,
-        Source::Simulated(profile) => simulated(profile, wanted.discover, None)?,
-        Source::Tree(folder) => (Machine::Tree(folder.clone()), tree::read(real.os(), folder)?),
-        Source::Unsaid => match self::real(real, wanted.discover) {
+        Source::Real => self::real(&real, wanted.discover).map_err(Failure::Real)?,
+        Source::Simulated(profile) => simulated(real.os(), profile, wanted.discover, None)?,
+        Source::Tree(folder) => tree::read(real.os(), folder)?,
+        Source::Unsaid => match self::real(&real, wanted.discover) {
             Err(error) if means_no_machine(&error) => {
                 let missing = if wanted.discover { "KFD topology" } else { "/dev/kfd" };
-                simulated(DEFAULT_PROFILE, wanted.discover, Some(missing))?
+                simulated(real.os(), DEFAULT_PROFILE, wanted.discover, Some(missing))?
             }
             answer => answer.map_err(Failure::Real)?,
         },
@@ -54,13 +55,20 @@ fn real<P: Platform>(platform: P, discover: bool) -> Result<(Machine, Snapshot),
     Ok((Machine::Real(driver), snapshot))
 }
 
-fn simulated(
+fn simulated<O: Os>(
+    host: &O,
     profile: &str,
     discover: bool,
     instead_of: Option<&'static str>,
 ) -> Result<(Machine, Snapshot), Failure> {
-    let _ = (profile, discover, instead_of);
-    todo!()
+    let built = Profile::parse(profile).map_err(|error| {
+        Failure::Misuse(Misuse::UnknownProfile(profile.into(), error.to_string()))
+    })?;
+    let simulator = kfd_sim::Machine::new(&built);
+    simulator.keep_log(false);
+    let (driver, snapshot) = look(simulator.spawn(host), discover)
+        .map_err(|error| Failure::Simulated(profile.into(), error))?;
+    Ok((Machine::Simulated { profile: profile.into(), driver, instead_of }, snapshot))
 }
 
 /// Looks at a machine: through its driver, or at its topology alone.

@@ -1,7 +1,8 @@
 //! Captured topology trees.
 
+mod supplement;
+
 use alloc::ffi::CString;
-use alloc::vec::Vec;
 use core::ffi::CStr;
 use core::ops::ControlFlow;
 
@@ -10,6 +11,8 @@ use hsakmt_core::seam::Os;
 use hsakmt_core::topology::{Settings, Snapshot, Unopened, read_snapshot};
 
 use crate::failure::Failure;
+use crate::machine::Machine;
+use supplement::Supplemented;
 
 /// Where in a folder a topology may be.
 const PLACES: [&str; 4] =
@@ -34,16 +37,13 @@ fn find<O: Os>(os: &O, folder: &[u8]) -> Result<CString, Errno> {
         os.list_folder(&nodes, &mut |_, _| ControlFlow::Break(()))
     };
     let mut answer = Errno::ENOENT;
-    for (place, refusal) in PLACES.iter().map(|place| {
+    for place in PLACES {
         let root = joined(folder, place);
-        let refusal = has_nodes(&root).err();
-        (root, refusal)
-    }) {
-        match refusal {
-            None => return Ok(place),
-            // Anything but absence is worth more than the absence elsewhere.
-            Some(Errno::ENOENT) => {}
-            Some(errno) => answer = errno,
+        match has_nodes(&root) {
+            Ok(()) => return Ok(root),
+            // Anything else says more than the absence elsewhere.
+            Err(Errno::ENOENT) => {}
+            Err(errno) => answer = errno,
         }
     }
     Err(answer)
@@ -54,7 +54,7 @@ fn find<O: Os>(os: &O, folder: &[u8]) -> Result<CString, Errno> {
 ///
 /// # Errors
 /// [`Failure::NoTopology`] or [`Failure::Tree`].
-pub fn read<O: Os>(os: &O, folder: &[u8]) -> Result<Snapshot, Failure> {
+pub fn read<O: Os>(os: &O, folder: &[u8]) -> Result<(Machine, Snapshot), Failure> {
     let root = find(os, folder).map_err(|errno| Failure::NoTopology(folder.to_vec(), errno))?;
     let cpuinfo = joined(folder, "/proc/cpuinfo");
     let numa_nodes = joined(folder, "/sys/devices/system/node");
@@ -66,6 +66,12 @@ pub fn read<O: Os>(os: &O, folder: &[u8]) -> Result<Snapshot, Failure> {
         cpus: Some(&cpus),
         ..Settings::KERNEL
     };
-    read_snapshot(os, &settings, &mut Unopened)
-        .map_err(|error| Failure::Tree(Vec::from(folder), error))
+    let os = Supplemented::new(os);
+    match read_snapshot(&os, &settings, &mut Unopened) {
+        Ok(snapshot) => {
+            let machine = Machine::Tree { folder: folder.to_vec(), made_up: os.into_made_up() };
+            Ok((machine, snapshot))
+        }
+        Err(error) => Err(Failure::Tree(folder.to_vec(), error)),
+    }
 }
