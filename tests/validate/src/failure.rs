@@ -88,7 +88,15 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Misuse(misuse) => write!(f, "{misuse} (see --help)"),
-            Failure::Real(error) => with_advice(f, error),
+            Failure::Real(error) => {
+                with_advice(f, error)?;
+                let devices =
+                    matches!(error.operation, Operation::OpenDevice | Operation::Execute(_));
+                if devices && !means_no_machine(error) {
+                    f.write_str("; --discover shows what needs no device")?;
+                }
+                Ok(())
+            }
             Failure::Simulated(profile, error) => {
                 write!(f, "simulated machine {}: ", Printable(profile.as_bytes()))?;
                 with_advice(f, error)
@@ -141,7 +149,7 @@ mod tests {
         assert_eq!(
             Failure::Real(kfd(Errno::EACCES)).to_string(),
             "open /dev/kfd: EACCES (KERNEL_IO_CHANNEL_NOT_OPENED): the user may not open \
-             the device: join the group that owns it (render)"
+             the device: join the group that owns it (render); --discover shows what needs no device"
         );
         let nodes = Object::Topology(SysfsFile::Nodes, 0, 0);
         let error = Error::system(Status::ERROR, Operation::ListFolder, Errno::ENOENT, nodes);

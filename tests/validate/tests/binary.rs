@@ -110,11 +110,9 @@ fn without_a_driver_the_simulated_machine_is_shown_and_said() {
         eprintln!("skipped: this machine has /dev/kfd");
         return;
     }
-    for (arguments, missing) in [
-        (&[][..], "/dev/kfd"),
-        (&["info"], "/dev/kfd"),
-        (&["info", "--discover"], "KFD topology"),
-    ] {
+    for (arguments, missing) in
+        [(&[][..], "/dev/kfd"), (&["info"], "/dev/kfd"), (&["info", "--discover"], "KFD topology")]
+    {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let first = text(&output.stdout).lines().next().unwrap();

@@ -7,11 +7,12 @@ use hsakmt_core::topology::{
 };
 
 use super::description::Description;
+use crate::machine::Machine;
 use crate::output::json::{self, Object};
 
-/// Appends the description to `out`.
-pub fn write(out: &mut String, description: &Description<'_>) {
-    let Description { machine, generation, settled, system, nodes, hidden } = *description;
+/// Appends the description of `machine` to `out`.
+pub fn write(out: &mut String, machine: &Machine, description: &Description) {
+    let &Description { generation, settled, system, ref nodes, ref hidden } = description;
     json::document(out, |o| {
         o.field("machine").string(machine.to_string());
         o.field("source").on_one_line().object(|o| {
@@ -246,14 +247,13 @@ mod tests {
 
     use super::super::sample;
     use super::*;
-    use crate::machine::Machine;
 
     fn written(machine: &Machine, nodes: &[Node], hidden: &[HiddenNode]) -> String {
         let system = SystemProperties { platform_oem: u64::MAX, platform_id: 2, platform_rev: 3 };
         let mut out = String::new();
-        let description =
-            Description { machine, generation: 3, settled: true, system, nodes, hidden };
-        write(&mut out, &description);
+        let (nodes, hidden) = (nodes.to_vec(), hidden.to_vec());
+        let description = Description { generation: 3, settled: true, system, nodes, hidden };
+        write(&mut out, machine, &description);
         out
     }
 

@@ -15,19 +15,19 @@ use crate::machine::Machine;
 use crate::output::table::{Align, Table};
 use crate::output::text::{NodeSet, Printable, Size};
 
-/// Appends the description to `out`.
-pub fn write(out: &mut String, description: &Description<'_>) {
+/// Appends the description of `machine` to `out`.
+pub fn write(out: &mut String, machine: &Machine, description: &Description) {
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "{}", description.machine);
-    let _ = writeln!(out, "{}", summary(description));
-    let made_up = description.machine.made_up();
+    let _ = writeln!(out, "{machine}");
+    let _ = writeln!(out, "{}", summary(machine, description));
+    let made_up = machine.made_up();
     if !made_up.is_empty() {
         let _ = writeln!(out, "made up, because the capture lacks it: {}", made_up.join(", "));
     }
     for (because, nodes) in hidden(description) {
         let _ = writeln!(out, "hidden, by folder of the tree: {nodes} ({because})");
     }
-    let nodes = description.nodes;
+    let nodes = &*description.nodes;
     let mut tables =
         alloc::vec![cpus(nodes), gpus(nodes), devices(nodes), memory(nodes), caches(nodes),];
     if nodes.iter().any(|node| !node.links.is_empty()) {
@@ -40,8 +40,8 @@ pub fn write(out: &mut String, description: &Description<'_>) {
 }
 
 /// `10 nodes: 2 CPU, 8 GPU; topology generation 3; platform AMDINC PURICO 1`
-fn summary(description: &Description<'_>) -> String {
-    let Description { machine, nodes, generation, settled, system, .. } = *description;
+fn summary(machine: &Machine, description: &Description) -> String {
+    let &Description { ref nodes, generation, settled, system, .. } = description;
     let gpus = nodes.iter().filter(|node| node.is_gpu()).count();
     let both = nodes.iter().filter(|node| node.is_gpu() && node.cpu_cores_count != 0).count();
     let mut text = match nodes.len() {
@@ -78,9 +78,9 @@ fn eight_characters(id: u64) -> String {
 }
 
 /// The hidden nodes by reason, in the order of their first node.
-fn hidden(description: &Description<'_>) -> Vec<(&'static str, String)> {
+fn hidden(description: &Description) -> Vec<(&'static str, String)> {
     let mut reasons: Vec<(HiddenBecause, Vec<u32>)> = Vec::new();
-    for node in description.hidden {
+    for node in &description.hidden {
         match reasons.iter_mut().find(|(because, _)| *because == node.because) {
             Some((_, nodes)) => nodes.push(node.sysfs_node),
             None => reasons.push((node.because, alloc::vec![node.sysfs_node])),
@@ -423,9 +423,9 @@ mod tests {
             platform_rev: 2,
         };
         let mut out = String::new();
-        let description =
-            Description { machine: &machine, generation: 3, settled: true, system, nodes, hidden };
-        write(&mut out, &description);
+        let (nodes, hidden) = (nodes.to_vec(), hidden.to_vec());
+        let description = Description { generation: 3, settled: true, system, nodes, hidden };
+        write(&mut out, &machine, &description);
         assert!(out.lines().all(|line| line.chars().count() <= WIDTH), "{out}");
         assert!(out.lines().all(|line| line.trim_end() == line), "{out}");
         out

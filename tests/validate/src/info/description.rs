@@ -1,14 +1,13 @@
 //! What there is to say about a machine.
 
+use alloc::vec::Vec;
+
+use hsakmt_core::context::Machine;
 use hsakmt_core::topology::{HiddenNode, Node, Snapshot, SystemProperties};
 
-use crate::machine::Machine;
-
-/// A machine and what its kernel says about it.
-#[derive(Debug, Clone, Copy)]
-pub struct Description<'a> {
-    /// Which machine.
-    pub machine: &'a Machine,
+/// What the kernel says about a machine.
+#[derive(Debug, Clone, Default)]
+pub struct Description {
     /// The kernel's generation number of the topology.
     pub generation: u64,
     /// Whether an equal generation number proves that nothing has changed.
@@ -16,23 +15,32 @@ pub struct Description<'a> {
     /// The platform.
     pub system: SystemProperties,
     /// The nodes, by public id.
-    pub nodes: &'a [Node],
+    pub nodes: Vec<Node>,
     /// The nodes that this process may not use.
-    pub hidden: &'a [HiddenNode],
+    pub hidden: Vec<HiddenNode>,
 }
 
-impl<'a> Description<'a> {
-    /// Describes a machine by a snapshot of its topology.
-    #[must_use]
-    pub fn new(machine: &'a Machine, snapshot: &'a Snapshot) -> Description<'a> {
+impl From<&Snapshot> for Description {
+    fn from(snapshot: &Snapshot) -> Description {
         Description {
-            machine,
             generation: snapshot.generation(),
             settled: snapshot.settled(),
             system: snapshot.system(),
-            nodes: snapshot.nodes(),
-            hidden: snapshot.hidden(),
+            nodes: snapshot.nodes().to_vec(),
+            hidden: snapshot.hidden().to_vec(),
         }
+    }
+}
+
+impl From<&Machine> for Description {
+    /// With the apertures among the memory banks.
+    fn from(machine: &Machine) -> Description {
+        let mut description = Description::from(machine.snapshot());
+        for node in &mut description.nodes {
+            let apertures = machine.apertures_of(node);
+            node.banks = node.memory_banks(&apertures).collect();
+        }
+        description
     }
 }
 

@@ -14,7 +14,7 @@ use hsakmt_core::context::{Options, Version};
 use hsakmt_core::error::Error;
 use hsakmt_core::process::Process;
 use hsakmt_core::seam::{Os, Platform};
-use hsakmt_core::topology::{Settings, Snapshot, Unopened, read_snapshot};
+use hsakmt_core::topology::{Settings, Unopened, read_snapshot};
 use kfd_sim::Profile;
 
 use crate::arguments::{Info, Misuse, Source};
@@ -28,10 +28,13 @@ use description::Description;
 /// # Errors
 /// Any [`Failure`] but those of output.
 pub fn show<P: Platform>(wanted: &Info, real: P) -> Result<String, Failure> {
-    let (machine, snapshot) = match &wanted.source {
+    let (machine, description) = match &wanted.source {
         Source::Real => self::real(&real, wanted.discover).map_err(Failure::Real)?,
         Source::Simulated(profile) => simulated(real.os(), profile, wanted.discover, None)?,
-        Source::Tree(folder) => tree::read(real.os(), folder)?,
+        Source::Tree(folder) => {
+            let (machine, snapshot) = tree::read(real.os(), folder)?;
+            (machine, Description::from(&snapshot))
+        }
         Source::Unsaid => match self::real(&real, wanted.discover) {
             Err(error) if means_no_machine(&error) => {
                 let missing = if wanted.discover { "KFD topology" } else { "/dev/kfd" };
@@ -40,19 +43,18 @@ pub fn show<P: Platform>(wanted: &Info, real: P) -> Result<String, Failure> {
             answer => answer.map_err(Failure::Real)?,
         },
     };
-    let description = Description::new(&machine, &snapshot);
     let mut out = String::new();
     if wanted.json {
-        as_json::write(&mut out, &description);
+        as_json::write(&mut out, &machine, &description);
     } else {
-        as_text::write(&mut out, &description);
+        as_text::write(&mut out, &machine, &description);
     }
     Ok(out)
 }
 
-fn real<P: Platform>(platform: P, discover: bool) -> Result<(Machine, Snapshot), Error> {
-    let (driver, snapshot) = look(platform, discover)?;
-    Ok((Machine::Real(driver), snapshot))
+fn real<P: Platform>(platform: P, discover: bool) -> Result<(Machine, Description), Error> {
+    let (driver, description) = look(platform, discover)?;
+    Ok((Machine::Real(driver), description))
 }
 
 fn simulated<O: Os>(
@@ -60,27 +62,27 @@ fn simulated<O: Os>(
     profile: &str,
     discover: bool,
     instead_of: Option<&'static str>,
-) -> Result<(Machine, Snapshot), Failure> {
+) -> Result<(Machine, Description), Failure> {
     let built = Profile::parse(profile).map_err(|error| {
         Failure::Misuse(Misuse::UnknownProfile(profile.into(), error.to_string()))
     })?;
     let simulator = kfd_sim::Machine::new(&built);
     simulator.keep_log(false);
-    let (driver, snapshot) = look(simulator.spawn(host), discover)
+    let (driver, description) = look(simulator.spawn(host), discover)
         .map_err(|error| Failure::Simulated(profile.into(), error))?;
-    Ok((Machine::Simulated { profile: profile.into(), driver, instead_of }, snapshot))
+    Ok((Machine::Simulated { profile: profile.into(), driver, instead_of }, description))
 }
 
 /// Looks at a machine: through its driver, or at its topology alone.
-fn look<P: Platform>(platform: P, discover: bool) -> Result<(Option<Version>, Snapshot), Error> {
+fn look<P: Platform>(platform: P, discover: bool) -> Result<(Option<Version>, Description), Error> {
     if discover {
         let snapshot = read_snapshot(platform.os(), &Settings::KERNEL, &mut Unopened)?;
-        return Ok((None, snapshot));
+        return Ok((None, Description::from(&snapshot)));
     }
     let process = Process::new(platform);
     process.open_primary(|| Ok(Options::default()))?;
-    let version = process.primary()?.version();
-    let snapshot = read_snapshot(process.platform().os(), &Settings::KERNEL, &mut Unopened)?;
-    process.close_primary()?;
-    Ok((Some(version), snapshot))
+    let context = process.primary()?;
+    context.acquire_machine()?;
+    let description = context.machine(|machine| Ok(Description::from(machine)))?;
+    Ok((Some(context.version()), description))
 }
