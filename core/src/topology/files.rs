@@ -32,7 +32,7 @@ pub(super) enum Read<'a> {
     Text(&'a [u8]),
     /// It is not there; ENODEV is what a file answers whose folder was removed
     /// while it was open.
-    Missing,
+    Missing(Errno),
     /// The device cgroup forbids it (kernel-rules section 5).
     Forbidden,
 }
@@ -54,7 +54,7 @@ impl<'o, O: Os> Files<'o, O> {
         let path = self.path.as_c_str();
         match self.os.read_file(path, &mut self.content, LIMIT, EndOfFile::ShortRead) {
             Ok(()) => Ok(Read::Text(&self.content)),
-            Err(Errno::ENOENT | Errno::ENODEV) => Ok(Read::Missing),
+            Err(errno @ (Errno::ENOENT | Errno::ENODEV)) => Ok(Read::Missing(errno)),
             Err(Errno::EPERM) => Ok(Read::Forbidden),
             Err(errno) => Err(refused(errno, object)),
         }
@@ -67,7 +67,7 @@ impl<'o, O: Os> Files<'o, O> {
     pub(super) fn read_decoration(&mut self) -> Result<Option<&[u8]>, Error> {
         match self.read(Object::Nothing) {
             Ok(Read::Text(text)) => Ok(Some(text)),
-            Ok(Read::Missing | Read::Forbidden) => Ok(None),
+            Ok(Read::Missing(_) | Read::Forbidden) => Ok(None),
             Err(error) if error.status == Status::NO_MEMORY => Err(error),
             Err(_) => Ok(None),
         }

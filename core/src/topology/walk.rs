@@ -67,7 +67,7 @@ pub(super) fn read_generation<O: Os>(
 fn required<'f, O: Os>(files: &'f mut Files<'_, O>, object: Object) -> Result<&'f [u8], Error> {
     match files.read(object)? {
         Read::Text(text) => Ok(text),
-        Read::Missing => Err(refused(Errno::ENOENT, object)),
+        Read::Missing(errno) => Err(refused(errno, object)),
         Read::Forbidden => Err(refused(Errno::EPERM, object)),
     }
 }
@@ -200,7 +200,7 @@ fn admit_here<O: Os>(
             Some(Ok(gpu_id)) => gpu_id,
             _ => return Ok(Err(HiddenBecause::Unreadable)),
         },
-        Read::Missing => return Ok(Err(HiddenBecause::Vanished)),
+        Read::Missing(_) => return Ok(Err(HiddenBecause::Vanished)),
         Read::Forbidden => return Ok(Err(HiddenBecause::Forbidden)),
     };
     if gpu_id != 0 && !access.wants(gpu_id) {
@@ -211,7 +211,7 @@ fn admit_here<O: Os>(
     let (mut node, contents) = match files.read(Object::Topology(SysfsFile::Node, sysfs_node, 0))? {
         Read::Text([]) => return Ok(Err(HiddenBecause::Unreadable)),
         Read::Text(text) => Node::from_properties(sysfs_node, text),
-        Read::Missing => return Ok(Err(HiddenBecause::Vanished)),
+        Read::Missing(_) => return Ok(Err(HiddenBecause::Vanished)),
         Read::Forbidden => return Ok(Err(HiddenBecause::Forbidden)),
     };
     node.gpu_id = gpu_id;
@@ -319,7 +319,7 @@ fn read_entries<T, O: Os>(
         match read {
             Read::Text([]) | Read::Forbidden => {}
             Read::Text(text) => try_push(&mut entries, parse(text))?,
-            Read::Missing => break,
+            Read::Missing(_) => break,
         }
     }
     Ok(entries)
@@ -350,7 +350,7 @@ fn read_links<O: Os>(
     let base = files.path.mark();
     link::collect(count, targets, room, |index| {
         Ok(match read_entry(files, base, index, file, sysfs_node)? {
-            Read::Missing => Probe::End,
+            Read::Missing(_) => Probe::End,
             Read::Text([]) | Read::Forbidden => Probe::Unreadable,
             Read::Text(text) => match IoLink::from_properties(text) {
                 link if link.node_from == sysfs_node => Probe::Link(link),
