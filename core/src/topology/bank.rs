@@ -3,11 +3,11 @@
 use super::properties::{Properties, property_keys};
 
 property_keys! {
-    HEAP_TYPE = b"heap_type",
-    SIZE_IN_BYTES = b"size_in_bytes",
-    FLAGS = b"flags",
-    WIDTH = b"width",
-    MEM_CLK_MAX = b"mem_clk_max",
+    HEAP_TYPE = "heap_type",
+    SIZE_IN_BYTES = "size_in_bytes",
+    FLAGS = "flags",
+    WIDTH = "width",
+    MEM_CLK_MAX = "mem_clk_max",
 }
 
 /// What kind of memory a bank is (`HSA_HEAPTYPE`).
@@ -54,7 +54,7 @@ pub struct MemoryBank {
 impl MemoryBank {
     /// Reads a bank's `properties`.
     pub(super) fn from_properties(content: &[u8]) -> MemoryBank {
-        let text = Properties::read(content, &KEYS, |_, _| {});
+        let text = Properties::read(content, &KEYS, in_order, |_, _| {});
         MemoryBank {
             heap_type: HeapType(text.word(key::HEAP_TYPE)),
             size_in_bytes: text.long(key::SIZE_IN_BYTES),

@@ -3,16 +3,16 @@
 use super::properties::{Properties, property_keys};
 
 property_keys! {
-    PROCESSOR_ID_LOW = b"processor_id_low",
-    LEVEL = b"level",
-    SIZE = b"size",
-    CACHE_LINE_SIZE = b"cache_line_size",
-    CACHE_LINES_PER_TAG = b"cache_lines_per_tag",
-    ASSOCIATION = b"association",
-    LATENCY = b"latency",
-    TYPE = b"type",
-    PERSISTING_CACHE_SIZE_MAX = b"persisting_cache_size_max",
-    SIBLING_MAP = b"sibling_map",
+    PROCESSOR_ID_LOW = "processor_id_low",
+    LEVEL = "level",
+    SIZE = "size",
+    CACHE_LINE_SIZE = "cache_line_size",
+    CACHE_LINES_PER_TAG = "cache_lines_per_tag",
+    ASSOCIATION = "association",
+    LATENCY = "latency",
+    TYPE = "type",
+    PERSISTING_CACHE_SIZE_MAX = "persisting_cache_size_max",
+    SIBLING_MAP = "sibling_map",
 }
 
 /// Which of up to 256 processors share a cache.
@@ -100,7 +100,7 @@ impl Cache {
     /// Reads a cache's `properties`.
     pub(super) fn from_properties(content: &[u8]) -> Cache {
         let mut sibling_map = SiblingMap::default();
-        let text = Properties::read(content, &KEYS, |place, value| {
+        let text = Properties::read(content, &KEYS, in_order, |place, value| {
             if place == key::SIBLING_MAP {
                 sibling_map = SiblingMap::from_list(value);
             }

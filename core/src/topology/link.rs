@@ -14,19 +14,19 @@ use crate::error::Error;
 use crate::fallible::try_push;
 
 property_keys! {
-    TYPE = b"type",
-    VERSION_MAJOR = b"version_major",
-    VERSION_MINOR = b"version_minor",
-    NODE_FROM = b"node_from",
-    NODE_TO = b"node_to",
-    WEIGHT = b"weight",
-    MIN_LATENCY = b"min_latency",
-    MAX_LATENCY = b"max_latency",
-    MIN_BANDWIDTH = b"min_bandwidth",
-    MAX_BANDWIDTH = b"max_bandwidth",
-    RECOMMENDED_TRANSFER_SIZE = b"recommended_transfer_size",
-    RECOMMENDED_SDMA_ENGINE_ID_MASK = b"recommended_sdma_engine_id_mask",
-    FLAGS = b"flags",
+    TYPE = "type",
+    VERSION_MAJOR = "version_major",
+    VERSION_MINOR = "version_minor",
+    NODE_FROM = "node_from",
+    NODE_TO = "node_to",
+    WEIGHT = "weight",
+    MIN_LATENCY = "min_latency",
+    MAX_LATENCY = "max_latency",
+    MIN_BANDWIDTH = "min_bandwidth",
+    MAX_BANDWIDTH = "max_bandwidth",
+    RECOMMENDED_TRANSFER_SIZE = "recommended_transfer_size",
+    RECOMMENDED_SDMA_ENGINE_ID_MASK = "recommended_sdma_engine_id_mask",
+    FLAGS = "flags",
 }
 
 /// How two nodes are connected (`HSA_IOLINKTYPE`).
@@ -82,7 +82,7 @@ pub struct IoLink {
 impl IoLink {
     /// Reads a link's `properties`; its ends are the kernel's node numbers.
     pub(super) fn from_properties(content: &[u8]) -> IoLink {
-        let text = Properties::read(content, &KEYS, |_, _| {});
+        let text = Properties::read(content, &KEYS, in_order, |_, _| {});
         IoLink {
             link_type: LinkType(text.word(key::TYPE)),
             version_major: text.word(key::VERSION_MAJOR),
@@ -132,7 +132,7 @@ pub(super) fn collect(
         let mut links = Vec::new();
         for &(_, probed) in &seen {
             if let Probe::Link(link) = probed {
-                if links.len() < room && targets.binary_search(&link.node_to).is_ok() {
+                if links.len() < room && position(targets, link.node_to).is_some() {
                     try_push(&mut links, link)?;
                 }
             }
@@ -149,7 +149,7 @@ pub(super) fn collect(
             Err(_) => probe(index)?,
         };
         match probed {
-            Probe::Link(link) if targets.binary_search(&link.node_to).is_ok() => {
+            Probe::Link(link) if position(targets, link.node_to).is_some() => {
                 try_push(&mut links, link)?;
             }
             Probe::Link(_) | Probe::Unreadable => {}
@@ -157,6 +157,20 @@ pub(super) fn collect(
         }
     }
     Ok(links)
+}
+
+/// Where a number stands in an ascending list. Where nothing is hidden that is
+/// the number itself, or the place before when the list lacks one.
+pub(super) fn position(ascending: &[u32], number: u32) -> Option<usize> {
+    let guess = usize::try_from(number).ok()?;
+    if ascending.get(guess) == Some(&number) {
+        return Some(guess);
+    }
+    let before = guess.wrapping_sub(1);
+    if ascending.get(before) == Some(&number) {
+        return Some(before);
+    }
+    ascending.binary_search(&number).ok()
 }
 
 /// How many links there are: no more than `count`, fewer when a probe hit the end.
@@ -313,6 +327,16 @@ mod tests {
         assert_eq!(run(&list, 8, &[1, 5, 7], 2), (vec![1, 5], 6));
         assert_eq!(run(&list, 8, &[1, 5, 7], 0), (vec![], 0));
         assert_eq!(run(&list, 8, &[], 9).0, []);
+    }
+
+    #[test]
+    fn positions() {
+        assert_eq!(position(&[0, 1, 2], 2), Some(2));
+        assert_eq!(position(&[0, 2, 3], 3), Some(2));
+        assert_eq!(position(&[5, 70, 900], 70), Some(1));
+        assert_eq!(position(&[5, 70, 900], 6), None);
+        assert_eq!(position(&[], 0), None);
+        assert_eq!(position(&[u32::MAX], u32::MAX), Some(0));
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! The text of sysfs files: lines of `key number`, or one number.
 //!
-//! The kernel writes each file's keys in a fixed order (`kfd_topology.c`), so
-//! the reader first tries the key after the one it saw last and searches only
-//! when that is not it. A line that is not of the expected form gives no value
+//! The kernel writes each file's keys in a fixed order (`kfd_topology.c`), some of
+//! them only in newer versions. So the reader first goes through the keys in that
+//! order, and only what does not follow it is searched for. A line that is not of the expected form gives no value
 //! and costs nothing but itself: a number that does not fit 64 bits, a NUL, a
 //! key of any length. Where a key comes twice the last one holds.
 
-/// Names the keys of one kind of file: `KEYS` in the kernel's order, and the
-/// place of each as a constant in `key`.
+/// Names the keys of one kind of file: `KEYS` in the kernel's order, the place of
+/// each as a constant in `key`, and `in_order`, which reads the lines of a file
+/// as far as they are in that order.
+///
+/// Every comparison in `in_order` is with a text of known length, which is what
+/// makes it cheap: a machine with 64 GPUs has a hundred thousand such lines.
 macro_rules! property_keys {
     ($($name:ident = $text:literal,)*) => {
         mod key {
@@ -17,7 +21,26 @@ macro_rules! property_keys {
             }
             $(pub(super) const $name: usize = Place::$name as usize;)*
         }
-        const KEYS: [&[u8]; [$(key::$name),*].len()] = [$($text),*];
+        const KEYS: [&[u8]; [$(key::$name),*].len()] = [$($text.as_bytes()),*];
+
+        fn in_order<'t>(
+            text: &'t [u8],
+            properties: &mut $crate::topology::properties::Properties<{ KEYS.len() }>,
+        ) -> &'t [u8] {
+            let mut rest = text;
+            $(
+                if let Some(text) = rest.strip_prefix(concat!($text, " ").as_bytes()) {
+                    match $crate::topology::properties::short_number_line(text) {
+                        Some((value, next)) => {
+                            properties.set(key::$name, value);
+                            rest = next;
+                        }
+                        None => return rest,
+                    }
+                }
+            )*
+            rest
+        }
     };
 }
 
@@ -34,15 +57,32 @@ impl<const N: usize> Properties<N> {
     /// One bit each in a word that says which keys were there.
     const FITS: () = assert!(N <= 64);
 
-    /// Reads `content`. A line that begins with one of `keys` but goes on with
-    /// something other than a number is handed to `other`, without its end.
+    /// Reads `content`; `keys` and `in_order` are what [`property_keys`] made. A
+    /// line that begins with one of `keys` but goes on with something other than a
+    /// number is handed to `other`, without its end.
+    #[inline]
     pub(super) fn read(
         content: &[u8],
         keys: &[&[u8]; N],
-        mut other: impl FnMut(usize, &[u8]),
+        in_order: impl for<'t> FnOnce(&'t [u8], &mut Properties<N>) -> &'t [u8],
+        other: impl FnMut(usize, &[u8]),
     ) -> Properties<N> {
         const { Self::FITS }
         let mut properties = Properties { values: [0; N], present: 0 };
+        let rest = in_order(content, &mut properties);
+        if !rest.is_empty() {
+            properties.read_rest(rest, keys, other);
+        }
+        properties
+    }
+
+    /// Reads lines in any order.
+    fn read_rest(
+        &mut self,
+        content: &[u8],
+        keys: &[&[u8]; N],
+        mut other: impl FnMut(usize, &[u8]),
+    ) {
         let mut rest = content;
         let mut expected = 0;
         while !rest.is_empty() {
@@ -57,7 +97,7 @@ impl<const N: usize> Properties<N> {
             expected = index.wrapping_add(1);
             match number_line(text) {
                 Some((value, next)) => {
-                    properties.set(index, value);
+                    self.set(index, value);
                     rest = next;
                 }
                 None => {
@@ -67,10 +107,10 @@ impl<const N: usize> Properties<N> {
                 }
             }
         }
-        properties
     }
 
-    fn set(&mut self, index: usize, value: u64) {
+    #[inline]
+    pub(super) fn set(&mut self, index: usize, value: u64) {
         if let Some(slot) = self.values.get_mut(index) {
             *slot = value;
             self.present |= 1 << index;
@@ -114,7 +154,18 @@ fn search<'t>(text: &'t [u8], keys: &[&[u8]]) -> Option<(usize, &'t [u8])> {
     keys.iter().enumerate().find_map(|(index, key)| Some((index, after_key(text, key)?)))
 }
 
+/// A number that ends its line, and the text from the next line on; quick for one
+/// digit, which most numbers are.
+#[inline]
+pub(super) fn short_number_line(text: &[u8]) -> Option<(u64, &[u8])> {
+    match text {
+        [digit @ b'0'..=b'9', b'\n', next @ ..] => Some((u64::from(digit & 15), next)),
+        _ => number_line(text),
+    }
+}
+
 /// A number that ends its line, and the text from the next line on.
+#[inline(never)]
 pub(super) fn number_line(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value: u64 = 0;
     let mut rest = text;
@@ -175,11 +226,17 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    const KEYS: [&[u8]; 4] = [b"heap_type", b"size_in_bytes", b"flags", b"size"];
+    property_keys! {
+        HEAP_TYPE = "heap_type",
+        SIZE_IN_BYTES = "size_in_bytes",
+        FLAGS = "flags",
+        SIZE = "size",
+    }
 
     fn read(content: &[u8]) -> [Option<u64>; 4] {
-        let properties = Properties::read(content, &KEYS, |_, _| {});
-        [0, 1, 2, 3].map(|index| properties.given(index))
+        let properties = Properties::read(content, &KEYS, in_order, |_, _| {});
+        [key::HEAP_TYPE, key::SIZE_IN_BYTES, key::FLAGS, key::SIZE]
+            .map(|place| properties.given(place))
     }
 
     #[test]
@@ -254,7 +311,7 @@ mod tests {
     fn other_values_are_handed_out() {
         let mut seen = Vec::new();
         let content = b"size 1\nflags 1,0,1\r\nsize_in_bytes 3\n";
-        let properties = Properties::read(content, &KEYS, |index, text| {
+        let properties = Properties::read(content, &KEYS, in_order, |index, text| {
             seen.push((index, text.to_vec()));
         });
         assert_eq!(seen, [(2, b"1,0,1".to_vec())]);

@@ -8,7 +8,7 @@ use super::cpu_cache::{CpuFolder, numa_nodes_with_cpus, read_cpu_caches};
 use super::cpuinfo::CpuInfo;
 use super::files::{Files, Read, refused};
 use super::indirect::add_indirect_links;
-use super::link::{self, Probe};
+use super::link::{self, Probe, position};
 use super::node::Contents;
 use super::properties::{self, Properties, property_keys};
 use super::settings::Settings;
@@ -27,9 +27,9 @@ const NODES: usize = 1 << 16;
 const ENTRIES: u32 = 1 << 16;
 
 property_keys! {
-    PLATFORM_OEM = b"platform_oem",
-    PLATFORM_ID = b"platform_id",
-    PLATFORM_REV = b"platform_rev",
+    PLATFORM_OEM = "platform_oem",
+    PLATFORM_ID = "platform_id",
+    PLATFORM_REV = "platform_rev",
 }
 
 /// How consistent a walk was.
@@ -89,7 +89,7 @@ pub(super) fn walk<O: Os>(
     files.path.start(settings.root)?;
     files.path.push(b"/system_properties")?;
     let text = required(files, Object::Topology(SysfsFile::System, 0, 0))?;
-    let system = Properties::read(text, &KEYS, |_, _| {});
+    let system = Properties::read(text, &KEYS, in_order, |_, _| {});
     snapshot.system = SystemProperties {
         platform_oem: system.long(key::PLATFORM_OEM),
         platform_id: system.long(key::PLATFORM_ID),
@@ -273,10 +273,16 @@ fn read_folders<O: Os>(
     files.path.back_to(folder);
 
     if let Some(count) = contents.p2p_links {
-        // No pair of nodes is linked in both ways.
-        let linked = &node.links;
-        targets.retain(|target| !linked.iter().any(|link| link.node_to == *target));
-        let room = room.saturating_sub(linked.len());
+        // No pair of nodes is linked in both ways. Both lists ascend, as a rule.
+        let mut next = 0;
+        targets.retain(|target| {
+            if node.links.get(next).is_some_and(|link| link.node_to == *target) {
+                next = next.saturating_add(1);
+                return false;
+            }
+            !node.links.iter().any(|link| link.node_to == *target)
+        });
+        let room = room.saturating_sub(node.links.len());
         files.path.push(b"/p2p_links/")?;
         let place = (SysfsFile::P2pLink, node.sysfs_node);
         let more = read_links(files, place, count, &targets, room)?;
@@ -287,21 +293,17 @@ fn read_folders<O: Os>(
 
     // From here on the ends are public ids.
     node.links.retain_mut(|link| {
-        let (Some(from), Some(to)) =
-            (public_id(sysfs_nodes, link.node_from), public_id(sysfs_nodes, link.node_to))
-        else {
-            return false;
-        };
-        link.node_from = from;
-        link.node_to = to;
-        true
+        let public_id = |sysfs_node| u32::try_from(position(sysfs_nodes, sysfs_node)?).ok();
+        match (public_id(link.node_from), public_id(link.node_to)) {
+            (Some(from), Some(to)) => {
+                link.node_from = from;
+                link.node_to = to;
+                true
+            }
+            _ => false,
+        }
     });
     Ok(())
-}
-
-/// The place of a kernel's node number among the public ones.
-fn public_id(sysfs_nodes: &[u32], sysfs_node: u32) -> Option<u32> {
-    u32::try_from(sysfs_nodes.binary_search(&sysfs_node).ok()?).ok()
 }
 
 /// Reads `<index>/properties` of the folder at the path, from 0 to the first that
