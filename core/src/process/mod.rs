@@ -10,7 +10,7 @@
 //! Every call first compares the [fork word](crate::seam::Os::fork_word), before
 //! it takes any lock. In a forked child the word is zero, so every call answers
 //! NOT_OPENED until [`Process::open_primary`], whose first caller closes the
-//! inherited devices from a fixed list and starts over with a new [`State`]. The
+//! inherited devices from a fixed list and starts over with a new state. The
 //! old one, and all that hangs on it, is abandoned unvisited: another thread of
 //! the parent may have been half-way through any of it.
 //!

@@ -30,8 +30,9 @@ pub fn machine(profile: &str) -> Machine {
 /// When there is no such profile.
 #[must_use]
 pub fn machine_under(profile: &str, kernel: Kernel) -> Machine {
-    let profile = Profile::parse(profile).unwrap_or_else(|error| panic!("{profile}: {error}"));
-    silent(&profile.with_kernel(KernelProfile::debian(kernel)))
+    let profile = Profile::parse_on(KernelProfile::debian(kernel), profile)
+        .unwrap_or_else(|error| panic!("{profile}: {error}"));
+    silent(&profile)
 }
 
 /// A machine that keeps no log, which would grow with every file that is read.

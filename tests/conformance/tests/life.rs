@@ -259,7 +259,7 @@ fn a_foreign_binding_is_named() {
 fn any_minor_version_opens() {
     for minor in 0..=28 {
         let kernel = KernelProfile::debian(Kernel::V6_12).with_kfd_minor(minor);
-        let profile = Profile::parse("mi300x:gpus=1").unwrap().with_kernel(kernel);
+        let profile = Profile::parse_on(kernel, "mi300x:gpus=1").unwrap();
         let machine = Machine::new(&profile);
         let process = process(&machine);
         life(&process, Mode::Primary).unwrap();
