@@ -92,6 +92,15 @@ macro_rules! export {
                 IoLinkProperties:
                     *mut <$generation as $crate::generation::Generation>::IoLinkProperties,
             ) => link_properties_of;
+            fn hsaKmtGetTileConfig(
+                NodeId: u32,
+                config: *mut $crate::types::HsaGpuTileConfig,
+            ) => tile_config;
+            fn hsaKmtGetTileConfigCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                config: *mut $crate::types::HsaGpuTileConfig,
+            ) => tile_config_of;
             fn hsaKmtGetNodeWallclockFrequency(NodeId: u32, Frequency: *mut u64)
                 => wallclock_frequency;
             fn hsaKmtExtGetLastError(Detail: *mut $crate::types::HsaExtErrorDetail) => last_error;

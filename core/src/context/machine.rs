@@ -40,6 +40,15 @@ impl Machine {
         self.snapshot.node(node_id).ok_or(no_such_node(node_id))
     }
 
+    /// The GPU with this public id.
+    ///
+    /// # Errors
+    /// INVALID_NODE_UNIT, also for a CPU node.
+    pub fn gpu(&self, node_id: u32) -> Result<&Node, Error> {
+        let node = self.node(node_id)?;
+        if node.is_gpu() { Ok(node) } else { Err(no_such_node(node_id)) }
+    }
+
     /// The address ranges of a node, as its memory banks show them.
     #[must_use]
     pub fn apertures_of(&self, node: &Node) -> Apertures {

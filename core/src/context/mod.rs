@@ -5,16 +5,19 @@ mod clocks;
 mod machine;
 mod options;
 mod render;
+mod tile;
 
 pub use channel::Version;
 pub use clocks::ClockCounters;
 pub use machine::Machine;
 pub use options::{GpuSelection, Options};
+pub use tile::{TILE_MODES_MAX, TileConfig};
 
 pub(crate) use channel::{Channel, refused};
 use machine::MachineCell;
 
 pub(crate) use clocks::clock_counters;
+pub(crate) use tile::tile_config;
 
 use crate::errno::Errno;
 use crate::error::{Error, Failures, Object, Operation, Status};

@@ -50,7 +50,10 @@ pub(crate) use files::{Device, Files, GPUS_MAX, Opened};
 use residue::ProcessResidue;
 use slot::Slot;
 
-use crate::context::{Channel, ClockCounters, Context, Machine, Options, Version, clock_counters};
+use crate::context::{
+    Channel, ClockCounters, Context, Machine, Options, TileConfig, Version, clock_counters,
+    tile_config,
+};
 use crate::error::{Error, Failure, Failures, Object, Operation, Status};
 use crate::fallible::try_box;
 use crate::lock::Lock;
@@ -466,5 +469,20 @@ impl<P: Platform> Guard<'_, P> {
     pub fn clock_counters(&self, node: u32) -> Result<ClockCounters, Error> {
         let gpu_id = self.machine(|machine| Ok(machine.node(node)?.gpu_id))?;
         clock_counters(&self.channel(), gpu_id)
+    }
+
+    /// A GPU's tiling modes, at most so many of each kind, and its address
+    /// configuration.
+    ///
+    /// # Errors
+    /// INVALID_NODE_UNIT, also for a CPU node; ERROR with the driver's errno.
+    pub fn tile_config(
+        &self,
+        node: u32,
+        tile_modes: u32,
+        macro_tile_modes: u32,
+    ) -> Result<TileConfig, Error> {
+        let gpu_id = self.machine(|machine| machine.gpu(node).map(|gpu| gpu.gpu_id))?;
+        tile_config(&self.channel(), gpu_id, tile_modes, macro_tile_modes)
     }
 }

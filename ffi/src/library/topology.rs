@@ -6,14 +6,16 @@
 #![allow(unsafe_code)]
 
 use hsakmt_core::context::Machine;
-use hsakmt_core::error::{Error, Object, Operation, Status};
+use hsakmt_core::error::Error;
 use hsakmt_core::process::{ContextHandle, Guard};
 use hsakmt_core::topology::Node;
 
 use super::{Handle, Host, Library, handle_of};
 use crate::conversion;
 use crate::generation::{Encode, Generation, caller_memory};
-use crate::types::{HSAKMT_STATUS, HsaKFDContext, HsaMemoryProperties, HsaSystemProperties};
+use crate::types::{
+    HSAKMT_STATUS, HsaGpuTileConfig, HsaKFDContext, HsaMemoryProperties, HsaSystemProperties,
+};
 
 /// The primary context, which functions without a context argument mean.
 const PRIMARY: Handle = Ok(ContextHandle::PRIMARY);
@@ -355,19 +357,80 @@ impl<H: Host> Library<H> {
             if frequency.is_null() {
                 return Err(Error::argument(2));
             }
-            let hertz = guard.machine(|machine| {
-                let found = machine.node(node)?;
-                if !found.is_gpu() {
-                    return Err(Error::library(
-                        Status::INVALID_NODE_UNIT,
-                        Operation::LookUp,
-                        Object::Node(node),
-                    ));
-                }
-                Ok(found.wall_clock_khz.saturating_mul(1000))
-            })?;
+            let khz = guard.machine(|machine| machine.gpu(node).map(|gpu| gpu.wall_clock_khz))?;
+            let hertz = khz.saturating_mul(1000);
             // SAFETY: the caller's promise.
             Ok(unsafe { caller_memory::write(frequency, hertz) }?)
+        })
+    }
+
+    /// `hsaKmtGetTileConfig`
+    ///
+    /// # Safety
+    /// `config` is NULL or writable, and each of its arrays is NULL or has as many
+    /// writable entries as it says.
+    pub unsafe fn tile_config(&self, node: u32, config: *mut HsaGpuTileConfig) -> HSAKMT_STATUS {
+        // SAFETY: the caller's promise.
+        unsafe { self.tile_config_in(PRIMARY, node, config, 2) }
+    }
+
+    /// `hsaKmtGetTileConfigCtx`
+    ///
+    /// # Safety
+    /// As [`Library::tile_config`].
+    pub unsafe fn tile_config_of(
+        &self,
+        context: *mut HsaKFDContext,
+        node: u32,
+        config: *mut HsaGpuTileConfig,
+    ) -> HSAKMT_STATUS {
+        // SAFETY: the caller's promise.
+        unsafe { self.tile_config_in(handle_of(context), node, config, 3) }
+    }
+
+    /// # Safety
+    /// As [`Library::tile_config`].
+    unsafe fn tile_config_in(
+        &self,
+        handle: Handle,
+        node: u32,
+        config: *mut HsaGpuTileConfig,
+        position: u32,
+    ) -> HSAKMT_STATUS {
+        self.inside(handle, |guard| {
+            // SAFETY: the caller's promise.
+            let asked =
+                unsafe { caller_memory::read(config) }.map_err(|_| Error::argument(position))?;
+            let (tiles, macros) = (asked.NumTileConfigs, asked.NumMacroTileConfigs);
+            if asked.TileConfig.is_null() && tiles != 0
+                || asked.MacroTileConfig.is_null() && macros != 0
+            {
+                return Err(Error::argument(position));
+            }
+            let found = guard.tile_config(node, tiles, macros)?;
+            // What the driver does not have is zero, as far as the caller's arrays go.
+            let fill = |array: *mut u32, length: u32, modes: &[u32], used: u32| {
+                if array.is_null() {
+                    return Ok(0);
+                }
+                let modes = modes.iter().copied().take(used as usize);
+                let modes = modes.chain(core::iter::repeat(0));
+                // SAFETY: the caller's promise.
+                unsafe { caller_memory::write_array(array, length as usize, modes) }
+            };
+            fill(asked.TileConfig, tiles, &found.tile_modes, found.tile_modes_used)?;
+            let used = found.macro_tile_modes_used;
+            fill(asked.MacroTileConfig, macros, &found.macro_tile_modes, used)?;
+            let answer = HsaGpuTileConfig {
+                NumTileConfigs: found.tile_modes_used,
+                NumMacroTileConfigs: used,
+                GbAddrConfig: found.gb_addr_config,
+                NumBanks: found.num_banks,
+                NumRanks: found.num_ranks,
+                ..asked
+            };
+            // SAFETY: the caller's promise.
+            Ok(unsafe { caller_memory::write(config, answer) }?)
         })
     }
 }

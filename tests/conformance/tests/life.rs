@@ -268,3 +268,23 @@ fn any_minor_version_opens() {
         machine.assert_no_violations();
     }
 }
+
+#[test]
+fn tiling_and_clocks_of_every_kind_of_node() {
+    let machine = machine("rx7900:gpus=1");
+    let process = process(&machine);
+    open(&process).unwrap();
+    let guard = process.primary().unwrap();
+    assert_eq!(guard.tile_config(1, 4, 4).unwrap_err().status, Status::INVALID_NODE_UNIT);
+    guard.acquire_machine().unwrap();
+    assert_eq!(guard.tile_config(0, 4, 4).unwrap_err().status, Status::INVALID_NODE_UNIT);
+    assert_eq!(guard.tile_config(2, 4, 4).unwrap_err().status, Status::INVALID_NODE_UNIT);
+    let config = guard.tile_config(1, 4, u32::MAX).unwrap();
+    assert_eq!((config.tile_modes_used, config.macro_tile_modes_used), (4, 16));
+    assert_ne!(config.gb_addr_config, 0);
+    assert_eq!(guard.clock_counters(0).unwrap().gpu, 0);
+    let (first, second) = (guard.clock_counters(1).unwrap(), guard.clock_counters(1).unwrap());
+    assert!(first.gpu != 0 && first.gpu <= second.gpu && first.cpu <= second.cpu);
+    assert_eq!(guard.clock_counters(2).unwrap_err().status, Status::INVALID_NODE_UNIT);
+    machine.assert_no_violations();
+}
