@@ -2,6 +2,7 @@
 //! spaces bound.
 
 use alloc::vec::Vec;
+use core::ops::ControlFlow;
 
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -11,7 +12,8 @@ use crate::error::{Error, Object, Operation, Status};
 use crate::execute::execute;
 use crate::fallible::try_push;
 use crate::process::{Device, GPUS_MAX, Opened};
-use crate::seam::{Array, DeviceNode, Driver, Platform};
+use crate::seam::{Array, DeviceNode, Driver, Os, Platform};
+use crate::topology::path::Path;
 use crate::topology::{Access, DeviceInfo, GpuAccess, GpuIdentity};
 use crate::uapi::amdgpu::{Info, InfoDevice, InfoDeviceFlags, InfoQuery};
 use crate::uapi::kfd::{AcquireVm, GetProcessAperturesNew, ProcessDeviceApertures};
@@ -143,9 +145,17 @@ fn device_info<P: Platform>(
             integrated: answer.ids_flags.contains(InfoDeviceFlags::FUSION),
             counter_khz: u64::from(answer.gpu_counter_freq),
             pci_revision: answer.pci_rev,
-            fabric: false,
+            fabric: has_ualink(platform.os(), gpu.render_minor)?,
         }))),
         Err(Errno::ENODEV) => Ok(Access::Hidden),
         Err(errno) => Err(refused::<Info>(errno, Status::ERROR, Object::Gpu(gpu.gpu_id))),
     }
+}
+
+/// Whether the GPU has a UALink, by the folder that its driver makes then.
+fn has_ualink<O: Os>(os: &O, render_minor: u32) -> Result<bool, Error> {
+    let mut path = Path::new(c"/sys/class/drm/renderD")?;
+    path.push_number(render_minor)?;
+    path.push(b"/device/ualink")?;
+    Ok(os.list_folder(path.as_c_str(), &mut |_, _| ControlFlow::Break(())).is_ok())
 }

@@ -47,7 +47,7 @@ mod indirect;
 mod link;
 mod name;
 mod node;
-mod path;
+pub(crate) mod path;
 mod products;
 mod properties;
 mod settings;

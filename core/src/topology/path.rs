@@ -12,17 +12,17 @@ const ROOM: usize = 128;
 /// A path with its final NUL. A walk builds thousands of them that differ in a
 /// few digits, so they share one buffer.
 #[derive(Debug)]
-pub(super) struct Path {
+pub(crate) struct Path {
     bytes: Vec<u8>,
 }
 
 /// A length to go back to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark(usize);
+pub(crate) struct Mark(usize);
 
 impl Path {
     /// The path of `root`.
-    pub(super) fn new(root: &CStr) -> Result<Path, Error> {
+    pub(crate) fn new(root: &CStr) -> Result<Path, Error> {
         let root = root.to_bytes_with_nul();
         let mut bytes = Vec::new();
         bytes.try_reserve(root.len().saturating_add(ROOM))?;
@@ -31,7 +31,7 @@ impl Path {
     }
 
     /// Replaces the whole path.
-    pub(super) fn start(&mut self, root: &CStr) -> Result<(), Error> {
+    pub(crate) fn start(&mut self, root: &CStr) -> Result<(), Error> {
         self.bytes.clear();
         self.bytes.try_reserve(1)?;
         self.bytes.push(0);
@@ -39,7 +39,7 @@ impl Path {
     }
 
     /// Appends text, up to its first NUL.
-    pub(super) fn push(&mut self, text: &[u8]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, text: &[u8]) -> Result<(), Error> {
         self.bytes.try_reserve(text.len())?;
         self.bytes.pop();
         self.bytes.extend_from_slice(text);
@@ -48,7 +48,7 @@ impl Path {
     }
 
     /// Appends a number in decimal.
-    pub(super) fn push_number(&mut self, number: u32) -> Result<(), Error> {
+    pub(crate) fn push_number(&mut self, number: u32) -> Result<(), Error> {
         let mut digits = [0; 10];
         let mut first = digits.len();
         let mut rest = number;
@@ -64,12 +64,12 @@ impl Path {
     }
 
     /// The place to come back to with [`Path::back_to`].
-    pub(super) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         Mark(self.bytes.len().saturating_sub(1))
     }
 
     /// Removes what was appended since the mark.
-    pub(super) fn back_to(&mut self, mark: Mark) {
+    pub(crate) fn back_to(&mut self, mark: Mark) {
         if let Some(end) = self.bytes.get_mut(mark.0) {
             *end = 0;
             self.bytes.truncate(mark.0.saturating_add(1));
@@ -77,7 +77,7 @@ impl Path {
     }
 
     /// The path.
-    pub(super) fn as_c_str(&self) -> &CStr {
+    pub(crate) fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
 }
