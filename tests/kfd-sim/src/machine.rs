@@ -44,7 +44,8 @@ pub enum Condition {
 pub enum Change {
     /// `generation_id` grows, and nothing else changes.
     Generation,
-    /// The node goes away; later nodes move down and `generation_id` grows.
+    /// The node goes away; later nodes move down and `generation_id` grows. The
+    /// topology folder is generated anew, without captured or spoilt files.
     RemoveNode(usize),
     /// The GPU of this node, announced but not ready, gets its id, name and clocks;
     /// `generation_id` stays.

@@ -210,6 +210,20 @@ mod tests {
     }
 
     #[test]
+    fn both_directions_must_say_that_a_block_comes_back() {
+        let sim = boot("rx7900");
+        let file = render(&sim, 0);
+        let cap = |direction| {
+            let mut block = [0; 16];
+            block[0] = 0x05;
+            let request = Request::new(direction, b'd', 0x0c, 16);
+            assert_eq!(raw(&sim, &file, request, &mut block), Ok(0));
+            block[8]
+        };
+        assert_eq!((cap(Direction::ReadWrite), cap(Direction::Write)), (3, 0));
+    }
+
+    #[test]
     fn a_request_in_a_form_of_no_header_is_noted() {
         let sim = boot("rx7900");
         let request = Request::new(Direction::ReadWrite, b'd', 0x0c, 24);

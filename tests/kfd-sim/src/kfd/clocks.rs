@@ -31,6 +31,7 @@ pub(super) fn get(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
 
 #[cfg(test)]
 mod tests {
+    use hsakmt_core::seam::DeviceNode;
     use hsakmt_core::uapi::kfd::GetClockCounters;
 
     use crate::fixture::{Sim, ask, boot, gpu_id, kfd};
@@ -49,6 +50,13 @@ mod tests {
         assert!(second.gpu_clock_counter > first.gpu_clock_counter);
         assert!(second.cpu_clock_counter > first.cpu_clock_counter);
         assert!(second.system_clock_counter > first.system_clock_counter);
+    }
+
+    #[test]
+    fn a_hidden_gpu_has_the_counter_0() {
+        let sim = boot("rx7900");
+        sim.process().hide(DeviceNode::Render(128), true);
+        assert_eq!(clocks(&sim, gpu_id(&sim, 0)).gpu_clock_counter, 0);
     }
 
     #[test]

@@ -133,10 +133,24 @@ mod tests {
         let child = sim.fork();
         drop(device);
         assert_eq!(objects(), 2);
+        child.process().exit();
+        assert_eq!(objects(), 2, "the mapping is left");
         Os::unmap(&sim, address, 4096).unwrap();
         assert_eq!(objects(), 2, "half of the mapping is left");
         Os::unmap(&sim, address + 4096, 4096).unwrap();
-        assert_eq!(objects(), 2, "the child has a copy of the descriptor");
+        assert_eq!(objects(), 1);
+    }
+
+    #[test]
+    fn a_context_lives_while_a_forked_child_has_a_copy() {
+        let sim = boot("rx7900:kernel=7.2");
+        let _primary = kfd(&sim);
+        let device = kfd(&sim);
+        assert_eq!(create(&sim, &device), Ok(0));
+        let child = sim.fork();
+        drop(device);
+        let objects = || sim.machine().leftovers().objects.len();
+        assert_eq!(objects(), 2);
         child.process().exit();
         assert_eq!(objects(), 1);
     }

@@ -11,14 +11,14 @@ const LEAST_RESERVE: u64 = 8 << 20;
 /// RAM that no GPU may take, beside 1/64 of it.
 const SYSTEM_RESERVE: u64 = 3 << 29;
 
-/// available at 0, gpu_id u32 at 8.
+/// available at 0, gpu_id u32 at 8. A GPU that was unplugged is ENODEV.
 pub(super) fn available(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     let gpu_id = request.arguments.u32(8);
     request.object()?.gpu(gpu_id)?;
     let topology = &request.state.topology;
     let all: u64 = topology.gpus().map(|(_, gpu)| gpu.vram).sum();
     let reserve = (all >> 14).max(LEAST_RESERVE);
-    let gpu = topology.gpu(gpu_id).ok_or(Errno::EINVAL)?;
+    let gpu = topology.gpu(gpu_id).ok_or(Errno::ENODEV)?;
     let available = if gpu.apu && request.state.kernel.apu_vram_is_gtt(gpu) {
         // The least of the limits that hold, in pages.
         let ram: u64 = topology

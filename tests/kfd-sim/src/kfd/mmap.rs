@@ -99,6 +99,7 @@ mod tests {
             assert_eq!(map(&sim, &device, DOORBELL, id, 8192), Ok(()));
             assert_eq!(map(&sim, &device, DOORBELL, id, 8192), Ok(()), "any number of times");
             assert_eq!(map(&sim, &device, DOORBELL, id, 4096), Err(Errno::EINVAL));
+            assert_eq!(map(&sim, &device, DOORBELL, id, 12288), Err(Errno::EINVAL));
             assert_eq!(map(&sim, &device, MMIO, id, 4096), Ok(()));
             assert_eq!(map(&sim, &device, MMIO, id, 8192), Err(Errno::EINVAL));
             // No event was created.
