@@ -2,6 +2,9 @@
 /*
  * Eight threads that fail differently each read their own last error.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <pthread.h>
 
 #include "expect.h"
