@@ -12,13 +12,18 @@
 //!
 //! # Where the kernel cannot wipe
 //!
-//! Old kernels and some emulators answer EINVAL. Then every look compares
-//! getpid(2) with the process that the words belong to. When they differ the
-//! process either was forked or shares its owner's memory, and a *witness* tells
-//! which: a page marked MADV_DONTFORK, which is gone from a forked child. One
-//! futex(2) call looks at it without touching it: EFAULT when nothing is there,
-//! EAGAIN when something else was mapped at the same place since. This mode does
-//! not notice a child that has its parent's id, in a PID namespace of its own.
+//! Old kernels answer EINVAL. Then every look compares getpid(2) with the process
+//! that the words belong to. When they differ the process either was forked or
+//! shares its owner's memory, and a *witness* tells which: a page marked
+//! MADV_DONTFORK, which is gone from a forked child. One futex(2) call looks at
+//! it without touching it: EFAULT when nothing is there, EAGAIN when something
+//! else was mapped at the same place since. This mode does not notice a child
+//! that has its parent's id, in a PID namespace of its own.
+//!
+//! User-mode emulators accept any advice and follow none. They are told by
+//! accepting advice that does not exist; process ids are compared there too, and
+//! without a witness every other process counts as forked. None of them lets
+//! processes share memory anyway.
 //!
 //! # Safety
 //!
@@ -216,14 +221,19 @@ impl Default for Detector {
     }
 }
 
-/// A new private page with this advice, or `None` if either is refused.
+/// Advice that no kernel will ever know.
+const NO_ADVICE: u32 = u32::MAX;
+
+/// A new private page with this advice, or `None` if either is refused, or if
+/// advice is not worth anything here.
 fn advised_page(advice: u32) -> Option<*mut Words> {
     let length = page_size::get();
     let (protection, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
     // SAFETY: a new mapping, wherever the kernel likes.
     let page = unsafe { mmap(0, length, protection, flags, None, 0) }.ok()?;
     // SAFETY: our page, unused yet.
-    if unsafe { madvise(page, length, advice) }.is_err() {
+    let advise = |advice| unsafe { madvise(page, length, advice) };
+    if advise(advice).is_err() || advise(NO_ADVICE).is_ok() {
         // SAFETY: our page, unused yet.
         let _ = unsafe { munmap(page, length) };
         return None;

@@ -1,5 +1,7 @@
 //! What the kernel says about a mapping (`/proc/self/smaps`, proc(5)).
 
+use crate::child::emulated;
+
 /// One mapping of the calling process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Area {
@@ -25,10 +27,9 @@ impl Area {
 /// The mapping that contains an address.
 #[must_use]
 pub fn area(address: usize) -> Option<Area> {
-    let text = std::fs::read_to_string("/proc/self/smaps")
-        .ok()
-        .filter(|text| !text.is_empty())
-        .or_else(|| std::fs::read_to_string("/proc/self/maps").ok())?;
+    // An emulator makes up the one file and shows its own memory in the other.
+    let file = if emulated() { "/proc/self/maps" } else { "/proc/self/smaps" };
+    let text = std::fs::read_to_string(file).ok()?;
     let mut found: Option<Area> = None;
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();

@@ -39,11 +39,14 @@ pub fn command(arguments: &[&str]) -> Command {
         "CARGO_TARGET_{}_RUNNER",
         env!("BUILD_TARGET").to_ascii_uppercase().replace(['-', '.'], "_")
     );
-    let mut command = match std::env::var_os(variable) {
+    // A program and its arguments, as cargo reads it.
+    let runner = std::env::var(variable).unwrap_or_default();
+    let mut words = runner.split_ascii_whitespace();
+    let mut command = match words.next() {
         None => Command::new(program()),
-        Some(runner) => {
-            let mut command = Command::new(runner);
-            command.arg(program());
+        Some(emulator) => {
+            let mut command = Command::new(emulator);
+            command.args(words).arg(program());
             command
         }
     };

@@ -13,6 +13,16 @@ pub mod freestanding;
 pub mod random;
 pub mod system_calls;
 
+/// Tells that a check could not be made. On a real kernel that counts as a
+/// skipped test; an emulator is known to lack what some checks need.
+pub fn not_checked(reason: &str) {
+    if child::emulated() {
+        println!("not checked under emulation: {reason}");
+    } else {
+        println!("skipped: {reason}");
+    }
+}
+
 /// The numbers of the calling process's open descriptors, in order, without the
 /// one that reads the list.
 #[must_use]
