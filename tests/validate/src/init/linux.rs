@@ -10,7 +10,7 @@
 
 use alloc::ffi::CString;
 use alloc::vec::Vec;
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char};
 use core::fmt;
 use core::ptr::null;
 
@@ -28,6 +28,7 @@ use linux_raw_sys::ioctl::{TCGETS, TCSBRK, TCSETS};
 use linux_raw_sys::system::new_utsname;
 
 use super::System;
+use super::programs::Program;
 
 /// The flag of finit_module(2) for a compressed file (linux/module.h, Linux 5.17).
 const MODULE_INIT_COMPRESSED_FILE: usize = 4;
@@ -98,6 +99,12 @@ fn drain(descriptor: usize) {
     let _ = restart(|| unsafe { syscall3(__NR_ioctl, descriptor, TCSBRK as usize, 1) });
 }
 
+/// The strings as execve(2) takes them. The pointers are good for as long as the
+/// strings are.
+fn pointers<'a>(strings: impl IntoIterator<Item = &'a CString>) -> Vec<*const c_char> {
+    strings.into_iter().map(|string| string.as_ptr()).chain([null()]).collect()
+}
+
 impl System for ThisMachine {
     fn make_folder(&self, path: &CStr) -> Result<(), Errno> {
         let path = path.as_ptr().expose_provenance();
@@ -161,11 +168,10 @@ impl System for ThisMachine {
         restart(|| unsafe { syscall3(__NR_dup3, file.number() as usize, of as usize, 0) }).map(drop)
     }
 
-    fn run(&self, program: &CStr, environment: &[CString]) -> Result<u32, Errno> {
-        let path = program.as_ptr();
-        let arguments = [path, null()];
-        let mut variables: Vec<_> = environment.iter().map(|variable| variable.as_ptr()).collect();
-        variables.push(null());
+    fn run(&self, program: &Program, environment: &[CString]) -> Result<u32, Errno> {
+        let path = program.path.as_ptr();
+        let arguments = pointers([&program.path].into_iter().chain(&program.arguments));
+        let variables = pointers(environment);
         // SAFETY: without CLONE_VM the child has memory of its own, and it goes
         // on only to the two calls below.
         let child = check(unsafe { syscall5(__NR_clone, SIGCHLD as usize, 0, 0, 0, 0) })?;

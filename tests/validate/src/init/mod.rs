@@ -36,6 +36,7 @@ use core::ffi::CStr;
 use core::fmt;
 
 use hsakmt_core::errno::Errno;
+use programs::Program;
 
 /// The driver's device node.
 const DEVICE: &CStr = c"/dev/kfd";
@@ -99,13 +100,13 @@ pub trait System {
     /// Those of open(2) and dup3(2).
     fn redirect(&self, of: u32, device: &CStr) -> Result<(), Errno>;
 
-    /// Runs a program without arguments in the environment, waits for it, reaps
-    /// what it leaves behind, and returns its wait status (see wait(2)).
+    /// Runs a program in the environment, waits for it, reaps what it leaves
+    /// behind, and returns its wait status (see wait(2)).
     ///
     /// # Errors
     /// Those of fork(2) and wait4(2); a program that cannot be executed ends
     /// with the exit status 127.
-    fn run(&self, program: &CStr, environment: &[CString]) -> Result<u32, Errno>;
+    fn run(&self, program: &Program, environment: &[CString]) -> Result<u32, Errno>;
 
     /// Writes all bytes to the device and waits until they have left it.
     ///
@@ -141,8 +142,9 @@ pub struct Settings {
     /// `init_verdict`: the device that is told the exit status in decimal, as
     /// a line. Standard error has it in any case.
     pub verdict: Option<CString>,
-    /// `init_run`: paths of programs to run at the end, separated by commas.
-    pub programs: Vec<CString>,
+    /// `init_run`: programs to run at the end, separated by commas, each a path
+    /// and its arguments separated by blanks.
+    pub programs: Vec<Program>,
     /// All other variables, for these programs.
     pub environment: Vec<CString>,
 }
@@ -162,13 +164,7 @@ impl Settings {
                 b"init_output" => settings.output = path(),
                 b"init_errors" => settings.errors = path(),
                 b"init_verdict" => settings.verdict = path(),
-                b"init_run" => {
-                    settings.programs = value
-                        .split(|&byte| byte == b',')
-                        .filter(|path| !path.is_empty())
-                        .filter_map(|path| CString::new(path).ok())
-                        .collect();
-                }
+                b"init_run" => settings.programs = programs::parse(value),
                 _ => settings.environment.extend(CString::new(variable)),
             }
         }
@@ -273,7 +269,7 @@ mod tests {
                 output: Some(c"/dev/ttyS1".into()),
                 errors: Some(c"/dev/ttyS2".into()),
                 verdict: Some(c"/dev/ttyS3".into()),
-                programs: vec![c"/a".into(), c"/b".into()],
+                programs: programs::parse(b"/a,/b"),
                 environment: vec![c"HOME=/".into(), c"odd".into()],
             }
         );
@@ -318,7 +314,7 @@ mod tests {
     fn the_verdict_is_the_first_failure() {
         let settings = Settings {
             verdict: Some(c"/dev/ttyS3".into()),
-            programs: vec![c"/first".into(), c"/second".into(), c"/third".into()],
+            programs: programs::parse(b"/first,/second 2,/third"),
             ..Settings::default()
         };
         let machine = Script::default();
@@ -331,7 +327,7 @@ mod tests {
                 "run /first",
                 "say /first: exit status 0",
                 "say /second:",
-                "run /second",
+                "run /second 2",
                 "say /second: exit status 7",
                 "say /third:",
                 "run /third",

@@ -1,15 +1,39 @@
 //! Further programs of the image.
 
+use alloc::ffi::CString;
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::{NOT_SET_UP, Settings, System};
+
+/// A program and its arguments.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Its file.
+    pub path: CString,
+    /// What it is given, without its own name.
+    pub arguments: Vec<CString>,
+}
+
+/// Reads programs as the environment has them: separated by commas, the words
+/// of each by blanks.
+pub(super) fn parse(list: &[u8]) -> Vec<Program> {
+    let program = |words: &[u8]| {
+        let mut words = words
+            .split(|&byte| byte == b' ')
+            .filter(|word| !word.is_empty())
+            .filter_map(|word| CString::new(word).ok());
+        Some(Program { path: words.next()?, arguments: words.collect() })
+    };
+    list.split(|&byte| byte == b',').filter_map(program).collect()
+}
 
 /// Runs the programs of the settings one after the other, says how each ended,
 /// and returns the first exit status that is not 0, beginning with `own`.
 pub fn run_all(system: &impl System, settings: &Settings, own: u8) -> u8 {
     let mut verdict = own;
     for program in &settings.programs {
-        let name = program.to_string_lossy();
+        let name = program.path.to_string_lossy();
         system.say(format_args!("{name}:"));
         let status = match system.run(program, &settings.environment) {
             Ok(status) => {
@@ -85,10 +109,21 @@ mod tests {
     }
 
     #[test]
+    fn programs_are_separated_by_commas_and_words_by_blanks() {
+        assert_eq!(
+            parse(b"/a,,/b  1 x=y, ,"),
+            [
+                Program { path: c"/a".into(), arguments: vec![] },
+                Program { path: c"/b".into(), arguments: vec![c"1".into(), c"x=y".into()] },
+            ]
+        );
+    }
+
+    #[test]
     fn a_program_that_does_not_start_is_a_failure() {
         let machine = Script::default();
         machine.fail("run /a", Errno::EAGAIN);
-        let settings = Settings { programs: vec![c"/a".into()], ..Settings::default() };
+        let settings = Settings { programs: parse(b"/a"), ..Settings::default() };
         assert_eq!(run_all(&machine, &settings, 0), 125);
         assert_eq!(machine.calls()[2], "warn /a: not started: EAGAIN");
         let machine = Script::default();

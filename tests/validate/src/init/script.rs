@@ -13,6 +13,7 @@ use core::fmt;
 use hsakmt_core::errno::Errno;
 
 use super::System;
+use super::programs::Program;
 
 /// A machine of release 6.1.0 that lists what is done to it.
 #[derive(Default)]
@@ -97,8 +98,12 @@ impl System for Script {
         self.call(format!("redirect {of} {}", text(device)))
     }
 
-    fn run(&self, program: &CStr, _: &[CString]) -> Result<u32, Errno> {
-        self.call(format!("run {}", text(program)))?;
+    fn run(&self, program: &Program, _: &[CString]) -> Result<u32, Errno> {
+        let mut call = format!("run {}", text(&program.path));
+        for argument in &program.arguments {
+            call = format!("{call} {}", text(argument));
+        }
+        self.call(call)?;
         Ok(self.statuses.borrow_mut().pop_front().unwrap_or(0))
     }
 
