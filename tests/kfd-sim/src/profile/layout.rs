@@ -12,7 +12,7 @@ use crate::topology::{Bank, Cache, Cpu, Gpu, GpuProperties, Link, Node, RenderNu
 /// What a profile's text asks for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    chip: Option<&'static Chip>,
+    pub chip: Option<Chip>,
     pub devices: u32,
     pub sockets: u32,
     /// Logical processors of a socket.
@@ -47,7 +47,7 @@ const ENABLED: u32 = 1;
 const ENABLED_NON_COHERENT: u32 = 3;
 
 impl Plan {
-    pub(super) fn new(chip: Option<&'static Chip>, devices: u32, sockets: u32, cores: u32) -> Plan {
+    pub(super) fn new(chip: Option<Chip>, devices: u32, sockets: u32, cores: u32) -> Plan {
         let ram = if chip.is_some() { 64 << 30 } else { 16 << 30 };
         Plan {
             chip,
@@ -73,10 +73,16 @@ impl Plan {
             platform_rev: 1,
             nodes: Vec::new(),
         };
+        if self.sockets * self.cores > 4096 {
+            return Err(ProfileError::Impossible("at most 4096 processors"));
+        }
         for socket in 0..self.sockets {
             topology.nodes.push(self.socket(socket));
         }
-        if let Some(chip) = self.chip {
+        if let Some(chip) = &self.chip {
+            if chip.compute_units > chip.array_count * chip.cu_per_simd_array {
+                return Err(ProfileError::Impossible("the chip has fewer compute units"));
+            }
             // kfd_topology.c: a process has at most 64 records, one for each GPU.
             if self.devices.saturating_mul(self.partitions) > 128 {
                 return Err(ProfileError::Impossible("at most 128 GPUs have a render node"));

@@ -14,6 +14,7 @@
 //! | option | meaning |
 //! |---|---|
 //! | `gpus=N` | devices (not partitions) |
+//! | `cus=N` | active compute units of a die: fewer have fewer caches to read |
 //! | `cpus=N`, `cores=N` | sockets, logical processors of each |
 //! | `vram=SIZE`, `bar=SIZE`, `ram=SIZE` | memory of a device, what of it the CPU reaches, memory of a socket |
 //! | `kernel=6.1`, `6.12`, `7.2` | whose rules |
@@ -140,7 +141,7 @@ impl Profile {
             return Err(ProfileError::UnknownName(name.to_owned()));
         };
         let mut kernel = kernel;
-        let mut plan = Plan::new(base.chip, base.devices, base.sockets, base.cores);
+        let mut plan = Plan::new(base.chip.copied(), base.devices, base.sockets, base.cores);
         // The kernel comes first: it sets the defaults that the switches change.
         for option in options.split(',').filter(|option| option.starts_with("kernel=")) {
             let value = option.trim_start_matches("kernel=");
@@ -164,6 +165,10 @@ impl Profile {
                 "kfd" => kernel.kfd_minor = number(key, value, 0..=u32::from(u16::MAX))?,
                 "svm" => kernel.svm = switch(key, value)?,
                 "p2p" => kernel.p2p = switch(key, value)?,
+                "cus" if base.chip.is_some() => {
+                    let units = number(key, value, 1..=1024)?;
+                    plan.chip = plan.chip.map(|chip| Chip { compute_units: units, ..chip });
+                }
                 "xgmi" if base.chip.is_some() => plan.xgmi = switch(key, value)?,
                 "secondary" => kernel.secondary_contexts = switch(key, value)?,
                 "dkms" => {
@@ -284,6 +289,15 @@ mod tests {
     }
 
     #[test]
+    fn fewer_compute_units_have_fewer_caches() {
+        let topology = Profile::parse("rx7900:cus=1").unwrap().topology;
+        let node = &topology.nodes[1];
+        // Vector, instruction, scalar, the array's, and two for all.
+        assert_eq!(node.caches.len(), 6);
+        assert_eq!(node.gpu.as_ref().unwrap().properties.simd_count, 2);
+    }
+
+    #[test]
     fn the_kernel_may_come_after_its_switches() {
         let profile = Profile::parse("rx7900:svm=0,kernel=7.2").unwrap();
         assert!(!profile.kernel.svm);
@@ -320,6 +334,8 @@ mod tests {
             assert!(matches!(error, ProfileError::BadValue { .. }), "{size}");
         }
         assert_eq!(message("rx7900:vram=1M"), "a GPU has at least 256 MiB");
+        assert_eq!(message("rx7900:cus=97"), "the chip has fewer compute units");
+        assert_eq!(message("mi50:cpus=64,cores=65"), "at most 4096 processors");
         assert_eq!(message("mi300x:cpx,gpus=17"), "at most 128 GPUs have a render node");
     }
 }
