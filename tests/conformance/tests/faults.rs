@@ -20,7 +20,7 @@ const ERRNOS: [Errno; 7] = [
 ];
 
 fn small() -> Machine {
-    machine_under("rx7900:gpus=2,cpus=1,cores=2", Kernel::V7_2)
+    machine_under("rx7900:gpus=2,cus=2,cpus=1,cores=1", Kernel::V7_2)
 }
 
 /// What a process holds, but for the numbers of its descriptors: a GPU that was

@@ -148,15 +148,18 @@ fn a_guard_across_a_fork() {
 type Sink = Box<dyn Fn(&TraceEvent<'_>) + Send + Sync>;
 type Journaled = Journal<Sink, fn() -> u32>;
 
+/// The operation that is to block, and whom to tell.
+type Trap = Arc<Mutex<Option<(OperationKind, Sender<()>)>>>;
+
 /// A library whose next operation of one kind blocks for ever, in the thread
 /// that asked for it.
 struct Held {
     process: Process<Traced<Simulated, Arc<Journaled>>>,
-    trap: Arc<Mutex<Option<(OperationKind, Sender<()>)>>>,
+    trap: Trap,
 }
 
 fn held_process(machine: &Machine) -> &'static Held {
-    let trap: Arc<Mutex<Option<(OperationKind, Sender<()>)>>> = Arc::default();
+    let trap = Trap::default();
     let seen = Arc::clone(&trap);
     let sink: Sink = Box::new(move |event| {
         let caught = {
