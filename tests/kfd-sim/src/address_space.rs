@@ -4,9 +4,10 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use hsakmt_core::errno::Errno;
-use hsakmt_core::seam::DeviceNode;
+use hsakmt_core::seam::{DeviceNode, Protection};
 
 use crate::descriptor::FileId;
+use crate::gpu_memory::MemoryId;
 use crate::kfd::ObjectId;
 
 /// An address space.
@@ -19,7 +20,7 @@ pub(crate) enum Shown {
     /// Anonymous memory.
     Anonymous,
     /// Memory of a device; it keeps the file open.
-    Device { file: FileId, node: DeviceNode },
+    Device { file: FileId, node: DeviceNode, memory: Option<MemoryId> },
 }
 
 impl Shown {
@@ -29,6 +30,24 @@ impl Shown {
             Shown::Device { file, .. } => Some(file),
         }
     }
+
+    /// The buffer's memory behind it.
+    pub(crate) fn memory(self) -> Option<MemoryId> {
+        match self {
+            Shown::Anonymous => None,
+            Shown::Device { memory, .. } => memory,
+        }
+    }
+}
+
+/// What the driver finds when it faults pages of a process in for writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UserPages {
+    Writable,
+    /// A page can be read only.
+    ReadOnly,
+    /// A page is a device's or cannot be touched.
+    Unreachable,
 }
 
 /// One mapping.
@@ -36,6 +55,7 @@ impl Shown {
 pub(crate) struct Mapped {
     pub length: usize,
     pub shown: Shown,
+    pub protection: Protection,
     /// Absent in forked children.
     pub dont_fork: bool,
     /// The host's memory belongs to the parent: a fork in the same host
@@ -91,6 +111,34 @@ impl AddressSpace {
         }
     }
 
+    /// Sets what the CPU may do with the range.
+    pub(crate) fn protect(&mut self, address: usize, length: usize, protection: Protection) {
+        self.split_at(address);
+        self.split_at(address.saturating_add(length));
+        let range = address..address.saturating_add(length);
+        for mapped in self.mappings.range_mut(range).map(|(_, mapped)| mapped) {
+            mapped.protection = protection;
+        }
+    }
+
+    /// The first page of the range that is not writable memory decides.
+    pub(crate) fn user_pages(&self, start: usize, end: usize) -> UserPages {
+        let before = self.mappings.range(..start).next_back();
+        let inside = self.mappings.range(start..end);
+        for (&at, mapped) in before.into_iter().chain(inside) {
+            if at + mapped.length <= start {
+                continue;
+            }
+            if mapped.shown != Shown::Anonymous || !mapped.protection.contains(Protection::READ) {
+                return UserPages::Unreachable;
+            }
+            if !mapped.protection.contains(Protection::WRITE) {
+                return UserPages::ReadOnly;
+            }
+        }
+        UserPages::Writable
+    }
+
     /// What a forked child has: no KFD mapping (they are DONTCOPY, kernel-rules
     /// section 3) and nothing that was advised against.
     pub(crate) fn forked(&self, borrowed: bool) -> AddressSpace {
@@ -132,10 +180,16 @@ mod tests {
 
     use super::{AddressSpace, Mapped, Shown};
     use crate::descriptor::FileId;
-    use hsakmt_core::seam::DeviceNode;
+    use hsakmt_core::seam::{DeviceNode, Protection};
 
     fn anonymous(length: usize) -> Mapped {
-        Mapped { length, shown: Shown::Anonymous, dont_fork: false, borrowed: false }
+        Mapped {
+            length,
+            shown: Shown::Anonymous,
+            protection: Protection::READ | Protection::WRITE,
+            dont_fork: false,
+            borrowed: false,
+        }
     }
 
     fn ranges(space: &AddressSpace) -> Vec<(usize, usize)> {
@@ -163,8 +217,10 @@ mod tests {
     #[test]
     fn kfd_mappings_and_dont_fork_ranges_are_absent_after_fork() {
         let mut space = AddressSpace::default();
-        let device =
-            |node| Mapped { shown: Shown::Device { file: FileId(1), node }, ..anonymous(0x1000) };
+        let device = |node| Mapped {
+            shown: Shown::Device { file: FileId(1), node, memory: None },
+            ..anonymous(0x1000)
+        };
         space.insert(0x1000, device(DeviceNode::Kfd));
         space.insert(0x2000, device(DeviceNode::Render(128)));
         space.insert(0x3000, anonymous(0x2000));

@@ -9,6 +9,7 @@ use hsakmt_core::seam::{Call, Clock, DeviceNode, MapDevice};
 use crate::address_space::Shown;
 use crate::descriptor::{File, FileId};
 use crate::drm;
+use crate::gpu_vm::GpuVm;
 use crate::kfd;
 use crate::machine::{Condition, State, node_key};
 use crate::process::Pid;
@@ -32,10 +33,12 @@ pub(crate) fn open(state: &mut State, pid: Pid, node: DeviceNode) -> Result<u32,
     if state.is_hidden(pid, node) {
         return Err(Errno::EPERM);
     }
+    let mut vm = None;
     let file = match node {
         DeviceNode::Kfd => File::Kfd { object: kfd::open(state, pid)? },
         DeviceNode::Render(minor) => {
-            state.topology.gpu_of_render(minor).ok_or(Errno::ENODEV)?;
+            let gpu = state.topology.gpu_of_render(minor).ok_or(Errno::ENODEV)?;
+            vm = Some(GpuVm::new(gpu, state.kernel));
             File::Render { minor, serves: None }
         }
         DeviceNode::Udmabuf => {
@@ -45,6 +48,9 @@ pub(crate) fn open(state: &mut State, pid: Pid, node: DeviceNode) -> Result<u32,
     };
     let id = FileId(state.number());
     state.files.insert(id, file);
+    if let Some(vm) = vm {
+        state.vms.insert(id, vm);
+    }
     let process = state.processes.get_mut(&pid).ok_or(Errno::ESRCH)?;
     process.descriptors.insert(id, true)
 }
@@ -108,8 +114,12 @@ pub(crate) fn check_map(
             kfd::mmap(state, pid, object, mapping, page_size)?;
             DeviceNode::Kfd
         }
-        File::Render { .. } => return drm::mmap(),
+        File::Render { minor, .. } => {
+            let memory = drm::mmap(state, pid, file, minor, mapping)?;
+            let node = DeviceNode::Render(minor);
+            return Ok(Shown::Device { file, node, memory: Some(memory) });
+        }
         File::Foreign => return Err(Errno::ENODEV),
     };
-    Ok(Shown::Device { file, node })
+    Ok(Shown::Device { file, node, memory: None })
 }

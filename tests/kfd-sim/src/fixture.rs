@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 use hsakmt_core::errno::Errno;
 use hsakmt_core::execute;
 use hsakmt_core::seam::{Array, Call, DeviceNode, Driver};
-use hsakmt_core::uapi::kfd::AcquireVm;
+use hsakmt_core::uapi::kfd::{
+    AcquireVm, AllocMemoryFlags, AllocMemoryOfGpu, FreeMemoryOfGpu, MapMemoryToGpu,
+    UnmapMemoryFromGpu,
+};
 use hsakmt_core::uapi::{Block, Request};
 
 use crate::host::AddressesOnly;
@@ -82,4 +85,96 @@ pub(crate) fn acquire_number(
 /// The rules broken since the last look.
 pub(crate) fn broken(sim: &Sim) -> Vec<Rule> {
     sim.machine().take_violations().into_iter().map(|violation| violation.rule).collect()
+}
+
+/// The compute device and the bound render files of all GPUs.
+pub(crate) struct Bound {
+    pub kfd: SimDevice,
+    pub files: Vec<SimDevice>,
+}
+
+/// Opens everything and acquires the VM of each GPU.
+pub(crate) fn bind(sim: &Sim) -> Bound {
+    let device = kfd(sim);
+    let gpus = sim.machine().topology().gpus().count();
+    let files: Vec<_> = (0..gpus).map(|gpu| render(sim, gpu)).collect();
+    for (gpu, file) in files.iter().enumerate() {
+        assert_eq!(acquire(sim, &device, file, gpu), Ok(0));
+    }
+    Bound { kfd: device, files }
+}
+
+/// The block of an allocation on the nth GPU.
+pub(crate) fn wanted(
+    sim: &Sim,
+    gpu: usize,
+    flags: AllocMemoryFlags,
+    va_addr: u64,
+    size: u64,
+) -> AllocMemoryOfGpu {
+    let gpu_id = gpu_id(sim, gpu);
+    AllocMemoryOfGpu { va_addr, size, gpu_id, flags, ..Default::default() }
+}
+
+/// ALLOC_MEMORY_OF_GPU on the nth GPU; the handle and the offset.
+pub(crate) fn alloc(
+    sim: &Sim,
+    kfd: &SimDevice,
+    gpu: usize,
+    flags: AllocMemoryFlags,
+    va_addr: u64,
+    size: u64,
+) -> Result<(u64, u64), Errno> {
+    let mut block = wanted(sim, gpu, flags, va_addr, size);
+    ask(sim, kfd, &mut block)?;
+    Ok((block.handle, block.mmap_offset))
+}
+
+pub(crate) fn free(sim: &Sim, kfd: &SimDevice, handle: u64) -> Result<u32, Errno> {
+    ask(sim, kfd, &mut FreeMemoryOfGpu { handle })
+}
+
+fn ids(gpu_ids: &[u32]) -> Vec<u8> {
+    gpu_ids.iter().flat_map(|id| id.to_ne_bytes()).collect()
+}
+
+/// MAP_MEMORY_TO_GPU from the device after the first n_success on; the answer
+/// with n_success.
+pub(crate) fn map_from(
+    sim: &Sim,
+    kfd: &SimDevice,
+    handle: u64,
+    gpu_ids: &[u32],
+    n_success: u32,
+) -> (Result<u32, Errno>, u32) {
+    let n_devices = gpu_ids.len() as u32;
+    let mut block = MapMemoryToGpu { handle, n_devices, n_success, ..Default::default() };
+    let answer = ask_with(sim, kfd, &mut block, &mut [Array::In(&ids(gpu_ids))]);
+    (answer, block.n_success)
+}
+
+pub(crate) fn map(sim: &Sim, kfd: &SimDevice, handle: u64, gpu_ids: &[u32]) -> Result<u32, Errno> {
+    map_from(sim, kfd, handle, gpu_ids, 0).0
+}
+
+pub(crate) fn unmap_from(
+    sim: &Sim,
+    kfd: &SimDevice,
+    handle: u64,
+    gpu_ids: &[u32],
+    n_success: u32,
+) -> (Result<u32, Errno>, u32) {
+    let n_devices = gpu_ids.len() as u32;
+    let mut block = UnmapMemoryFromGpu { handle, n_devices, n_success, ..Default::default() };
+    let answer = ask_with(sim, kfd, &mut block, &mut [Array::In(&ids(gpu_ids))]);
+    (answer, block.n_success)
+}
+
+pub(crate) fn unmap(
+    sim: &Sim,
+    kfd: &SimDevice,
+    handle: u64,
+    gpu_ids: &[u32],
+) -> Result<u32, Errno> {
+    unmap_from(sim, kfd, handle, gpu_ids, 0).0
 }

@@ -123,6 +123,21 @@ impl KernelProfile {
         }
     }
 
+    /// kernel-rules section 1, "Binding a VM": where the trap page is on gfx9 and later.
+    pub(crate) fn has_trap_page_at_bottom(self) -> bool {
+        self.kernel < Kernel::V6_12
+    }
+
+    /// kernel-rules section 4, "reserved top".
+    pub(crate) fn has_sequence_page(self) -> bool {
+        self.kernel >= Kernel::V6_12
+    }
+
+    /// kernel-rules section 2, UNMAP: memory that a queue uses is EBUSY.
+    pub(crate) fn keeps_memory_of_queues(self) -> bool {
+        self.kernel >= Kernel::V6_12
+    }
+
     /// kernel-rules section 1, "Binding a VM": the object has the PASID, not the file.
     pub(crate) fn has_pasid_per_object(self) -> bool {
         self.kernel < Kernel::V7_2

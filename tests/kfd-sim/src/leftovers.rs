@@ -18,6 +18,10 @@ pub struct Leftovers {
     pub processes: BTreeMap<Pid, Held>,
     /// The process objects of the compute driver, with what each of them holds.
     pub objects: Vec<String>,
+    /// The buffers of all objects with the GPUs that map them.
+    pub buffers: Vec<String>,
+    /// Bytes of memory without a buffer, which CPU mappings keep.
+    pub orphaned_bytes: u64,
     /// Open file descriptions.
     pub files: usize,
 }
@@ -69,7 +73,24 @@ impl Leftovers {
             })
             .collect();
         objects.sort();
-        Leftovers { processes, objects, files: state.files.len() }
+        let mut buffers: Vec<String> = state
+            .objects
+            .values()
+            .flat_map(|object| {
+                object.records.iter().flat_map(move |record| {
+                    let of = format!("process {}, GPU {:#x}", object.lead, record.gpu_id);
+                    record.buffers.values().map(move |buffer| format!("{of}: {buffer}"))
+                })
+            })
+            .collect();
+        buffers.sort();
+        Leftovers {
+            processes,
+            objects,
+            buffers,
+            orphaned_bytes: state.memory.orphaned_bytes(),
+            files: state.files.len(),
+        }
     }
 }
 
@@ -84,8 +105,11 @@ impl fmt::Display for Leftovers {
                 writeln!(f, "  {length:#x} bytes of {node}")?;
             }
         }
-        for object in &self.objects {
-            writeln!(f, "{object}")?;
+        for line in self.objects.iter().chain(&self.buffers) {
+            writeln!(f, "{line}")?;
+        }
+        if self.orphaned_bytes > 0 {
+            writeln!(f, "{:#x} bytes without a buffer", self.orphaned_bytes)?;
         }
         Ok(())
     }

@@ -50,6 +50,8 @@ mod device;
 mod drm;
 #[cfg(test)]
 mod fixture;
+mod gpu_memory;
+mod gpu_vm;
 mod host;
 mod kernel;
 mod kfd;

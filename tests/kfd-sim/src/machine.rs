@@ -11,6 +11,8 @@ use spin::{Mutex, MutexGuard};
 
 use crate::address_space::{AddressSpace, SpaceId};
 use crate::descriptor::{File, FileId};
+use crate::gpu_memory::{GpuMemory, MemoryId};
+use crate::gpu_vm::GpuVm;
 use crate::kernel::KernelProfile;
 use crate::kfd::{self, KfdObject, ObjectId};
 use crate::leftovers::Leftovers;
@@ -68,6 +70,9 @@ pub(crate) struct State {
     /// What opens of a node answer, whatever else holds: file modes and lost devices.
     pub open_errors: BTreeMap<u64, (DeviceNode, Errno)>,
     pub files: BTreeMap<FileId, File>,
+    /// The GPU address spaces of opened render files.
+    pub vms: BTreeMap<FileId, GpuVm>,
+    pub memory: GpuMemory,
     pub objects: BTreeMap<ObjectId, KfdObject>,
     pub spaces: BTreeMap<SpaceId, AddressSpace>,
     pub processes: BTreeMap<Pid, ProcessState>,
@@ -95,6 +100,8 @@ impl Machine {
             conditions: BTreeSet::new(),
             open_errors: BTreeMap::new(),
             files: BTreeMap::new(),
+            vms: BTreeMap::new(),
+            memory: GpuMemory::default(),
             objects: BTreeMap::new(),
             spaces: BTreeMap::new(),
             processes: BTreeMap::new(),
@@ -351,16 +358,32 @@ impl State {
             }
             let before = (self.files.len(), self.objects.len());
             self.files.retain(|id, _| files.contains(id));
+            self.vms.retain(|id, _| files.contains(id));
             let gone: Vec<ObjectId> =
                 self.objects.keys().filter(|id| !objects.contains(id)).copied().collect();
             for id in gone {
                 if let Some(object) = self.objects.remove(&id) {
+                    kfd::free_all(self, &object);
                     self.tree.remove(&kfd::folder(&object));
                 }
             }
             if before == (self.files.len(), self.objects.len()) {
+                self.collect_memory();
                 return;
             }
         }
+    }
+
+    fn collect_memory(&mut self) {
+        if !self.memory.has_orphans() {
+            return;
+        }
+        let mapped: BTreeSet<MemoryId> = self
+            .spaces
+            .values()
+            .flat_map(|space| space.iter())
+            .filter_map(|(_, mapped)| mapped.shown.memory())
+            .collect();
+        self.memory.collect(&mapped);
     }
 }

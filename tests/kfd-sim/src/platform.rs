@@ -291,6 +291,7 @@ impl<H: Os> Os for SimPlatform<H> {
                 Mapped {
                     length: mapping.length,
                     shown: Shown::Anonymous,
+                    protection: mapping.protection,
                     dont_fork: false,
                     borrowed: false,
                 },
@@ -325,7 +326,12 @@ impl<H: Os> Os for SimPlatform<H> {
 
     fn protect(&self, address: usize, length: usize, allow: Protection) -> Result<(), Errno> {
         let result = self.host.protect(address, length, allow);
-        self.record(done(result), || Operation::Protect { address, length, allow });
+        let pid = self.seat.pid();
+        let mut state = self.seat.machine.lock();
+        if let (Ok(()), Some(space)) = (result, state.space_of(pid)) {
+            space.protect(address, length, allow);
+        }
+        state.record(pid, done(result), || Operation::Protect { address, length, allow });
         result
     }
 
@@ -502,7 +508,13 @@ impl<H: Os> Driver for SimPlatform<H> {
             if let Some(space) = state.space_of(pid) {
                 space.insert(
                     address,
-                    Mapped { length: mapping.length, shown, dont_fork: false, borrowed: false },
+                    Mapped {
+                        length: mapping.length,
+                        shown,
+                        protection: mapping.protection,
+                        dont_fork: false,
+                        borrowed: false,
+                    },
                 );
             }
             Ok(address)

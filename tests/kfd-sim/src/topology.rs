@@ -94,6 +94,26 @@ impl Gpu {
         !matches!(self.properties.gfx_target_version, 90_008 | 90_010 | 90_400..=90_500)
     }
 
+    /// One past the highest address of a VM.
+    #[must_use]
+    pub fn address_space_end(&self) -> u64 {
+        if self.is_gfx9_or_later() { 1 << 48 } else { 1 << 40 }
+    }
+
+    /// Whether the CPU reaches all of the VRAM.
+    #[must_use]
+    pub fn has_large_bar(&self) -> bool {
+        self.vram > 0 && self.visible_vram >= self.vram
+    }
+
+    /// Whether both are partitions of one device: their location differs in the
+    /// partition number alone.
+    #[must_use]
+    pub fn is_same_device(&self, other: &Gpu) -> bool {
+        let place = |gpu: &Gpu| (gpu.properties.domain, gpu.properties.location_id & !7);
+        place(self) == place(other)
+    }
+
     /// Bytes of the doorbell slice of one process: kernel-rules section 3.
     #[must_use]
     pub fn doorbell_slice(&self) -> u64 {

@@ -70,6 +70,23 @@ impl<'r, 'a> Arrays<'r, 'a> {
         !matches!(self.at(pointer_at), None | Some(Array::Absent))
     }
 
+    /// copy_from_user of this many bytes: EFAULT for a null pointer, and for an
+    /// array that is too short, where the kernel would read beyond it.
+    pub(crate) fn read(&mut self, pointer_at: usize, length: usize) -> Result<Vec<u8>, Errno> {
+        let found = match self.at(pointer_at) {
+            None | Some(Array::Absent) => return Err(Errno::EFAULT),
+            Some(array) => array.bytes(),
+        };
+        match found.get(..length) {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => {
+                let there = found.len();
+                self.beyond.push(format!("{length} bytes read from an array of {there}"));
+                Err(Errno::EFAULT)
+            }
+        }
+    }
+
     /// copy_to_user: EFAULT for a null pointer, and for an array that is too
     /// short, where the kernel would write beyond it.
     pub(crate) fn write(

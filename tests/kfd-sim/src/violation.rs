@@ -40,6 +40,14 @@ pub enum Rule {
     AddressInBlock,
     /// An array is shorter than the block says: the kernel would go beyond it.
     ShortArray,
+    /// Memory was allocated with several kinds in its flags: the driver takes one
+    /// and counts another (kernel-rules section 2, "kind").
+    SeveralKindsOfMemory,
+    /// User pages that do not start at a page (kernel-rules section 2, "USERPTR").
+    UserPagesMisaligned,
+    /// An unmapping on a GPU whose VM was not acquired: the kernel stops with an
+    /// oops (kernel-rules section 2, UNMAP).
+    GpuWithoutVm,
     /// Padding of a block was set: the kernel ignores it today.
     PaddingNotZero,
     /// The driver's reserved memory was mapped, which replaces the process's trap

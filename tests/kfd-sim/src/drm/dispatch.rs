@@ -4,10 +4,12 @@ use alloc::format;
 use alloc::vec;
 
 use hsakmt_core::errno::Errno;
-use hsakmt_core::seam::Call;
+use hsakmt_core::seam::{Call, MapDevice};
 use hsakmt_core::uapi::Direction;
 
 use super::{info, version};
+use crate::descriptor::FileId;
+use crate::gpu_memory::{MemoryId, Place};
 use crate::machine::State;
 use crate::process::Pid;
 use crate::topology::Gpu;
@@ -151,10 +153,33 @@ pub(crate) fn ioctl(
 /// What requests answer that the simulator does not model yet.
 pub(super) const NOT_SIMULATED: Errno = Errno::ENOTTY;
 
-/// kernel-rules section 4, "mmap of a KFD buffer": an offset at which no buffer
-/// starts is EINVAL, and there are none yet.
-pub(crate) fn mmap<T>() -> Result<T, Errno> {
-    Err(Errno::EINVAL)
+/// kernel-rules section 4, "mmap of a KFD buffer": the offset must be a buffer's
+/// start and the length fit, EINVAL; the file must be the one bound for the
+/// buffer's GPU, EACCES; memory of the process is EPERM.
+pub(crate) fn mmap(
+    state: &mut State,
+    pid: Pid,
+    file: FileId,
+    minor: u32,
+    mapping: MapDevice,
+) -> Result<MemoryId, Errno> {
+    state.topology.gpu_of_render(minor).ok_or(Errno::ENODEV)?;
+    let (id, memory) = state.memory.at_offset(minor, mapping.offset).ok_or(Errno::EINVAL)?;
+    if mapping.length as u64 > memory.size {
+        return Err(Errno::EINVAL);
+    }
+    if memory.allowed != Some(file) {
+        return Err(Errno::EACCES);
+    }
+    match memory.place {
+        Place::User => Err(Errno::EPERM),
+        Place::Vram | Place::Gtt => Ok(id),
+        Place::Registers => {
+            let detail = "mmap of doorbells or registers of a render node".into();
+            state.violation(pid, Rule::NotSimulated, detail);
+            Err(Errno::EINVAL)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -162,10 +187,12 @@ mod tests {
     use alloc::vec;
 
     use hsakmt_core::errno::Errno;
-    use hsakmt_core::seam::{DeviceNode, Driver, MapDevice, Placement, Protection};
+    use hsakmt_core::seam::{DeviceNode, Driver, MapDevice, Os, Placement, Protection};
     use hsakmt_core::uapi::{Direction, Request};
 
-    use crate::fixture::{boot, broken, raw, render};
+    use hsakmt_core::uapi::kfd::AllocMemoryFlags as Flags;
+
+    use crate::fixture::{alloc, ask, bind, boot, broken, free, raw, render, wanted};
     use crate::machine::Change;
     use crate::violation::Rule;
 
@@ -241,6 +268,84 @@ mod tests {
         sim.machine().change(Change::RemoveNode(1));
         let request = Request::new(Direction::ReadWrite, b'd', 0x00, 64);
         assert_eq!(raw(&sim, &file, request, &mut [0; 64]), Err(Errno::ENODEV));
+    }
+
+    fn mapping(offset: u64, length: usize) -> MapDevice {
+        let protection = Protection::READ | Protection::WRITE;
+        MapDevice { placement: Placement::Anywhere, length, protection, offset }
+    }
+
+    #[test]
+    fn a_buffer_is_mapped_from_its_start_and_no_further() {
+        let sim = boot("rx7900");
+        let bound = bind(&sim);
+        for (flags, length) in [
+            (Flags::VRAM, 0x4000),
+            (Flags::GTT, 0x4000),
+            (Flags::GTT | Flags::AQL_QUEUE_MEM, 0x2000),
+        ] {
+            let (_, offset) = alloc(&sim, &bound.kfd, 0, flags, 0, 0x4000).unwrap();
+            let map = |offset, length| {
+                Driver::map(&sim, &bound.files[0], mapping(offset, length)).map(|_| ())
+            };
+            assert_eq!(map(offset, length), Ok(()));
+            assert_eq!(map(offset, 0x1000), Ok(()));
+            assert_eq!(map(offset, length + 0x1000), Err(Errno::EINVAL));
+            assert_eq!(map(offset + 0x1000, 0x1000), Err(Errno::EINVAL));
+        }
+    }
+
+    #[test]
+    fn only_the_bound_file_of_the_owner_maps_a_buffer() {
+        let sim = boot("mi210x8:gpus=2");
+        let bound = bind(&sim);
+        let (_, offset) = alloc(&sim, &bound.kfd, 0, Flags::GTT, 0, 4096).unwrap();
+        let map = |file: &_| Driver::map(&sim, file, mapping(offset, 4096)).map(|_| ());
+        assert_eq!(map(&render(&sim, 0)), Err(Errno::EACCES));
+        assert_eq!(map(&bound.files[0]), Ok(()));
+        // Another device has other offsets.
+        assert_eq!(map(&bound.files[1]), Err(Errno::EINVAL));
+        let copy = sim.process().duplicate(sim.token(&bound.files[0]).0).unwrap();
+        assert_eq!(map(&sim.adopt(hsakmt_core::seam::DeviceToken(copy))), Ok(()));
+    }
+
+    #[test]
+    fn memory_of_the_process_is_not_mapped_again() {
+        let sim = boot("rx7900");
+        let bound = bind(&sim);
+        let mut block = wanted(&sim, 0, Flags::USERPTR, 0, 4096);
+        block.mmap_offset = 0x1000;
+        assert_eq!(ask(&sim, &bound.kfd, &mut block), Ok(0));
+        let result = Driver::map(&sim, &bound.files[0], mapping(block.mmap_offset, 4096));
+        assert_eq!(result, Err(Errno::EPERM));
+        let (_, offset) = alloc(&sim, &bound.kfd, 0, Flags::DOORBELL, 0, 8192).unwrap();
+        assert!(Driver::map(&sim, &bound.files[0], mapping(offset, 8192)).is_err());
+        assert_eq!(broken(&sim), [Rule::NotSimulated]);
+    }
+
+    #[test]
+    fn a_mapping_keeps_the_memory_and_not_the_handle() {
+        let sim = boot("rx7900:vram=1G");
+        let bound = bind(&sim);
+        let most = 1016 << 20;
+        let take = || alloc(&sim, &bound.kfd, 0, Flags::VRAM, 0, most);
+        let (handle, offset) = take().unwrap();
+        let address = Driver::map(&sim, &bound.files[0], mapping(offset, 0x2000)).unwrap();
+        assert_eq!(free(&sim, &bound.kfd, handle), Ok(0));
+        assert_eq!(sim.machine().leftovers().orphaned_bytes, most);
+        assert_eq!(take(), Err(Errno::ENOMEM));
+        // Nobody may map it any more.
+        let again = Driver::map(&sim, &bound.files[0], mapping(offset, 0x1000));
+        assert_eq!(again, Err(Errno::EACCES));
+        // A forked child has it too.
+        let child = sim.fork();
+        Os::unmap(&sim, address, 0x2000).unwrap();
+        assert_eq!(take(), Err(Errno::ENOMEM));
+        child.process().exit();
+        assert_eq!(sim.machine().leftovers().orphaned_bytes, 0);
+        let again = Driver::map(&sim, &bound.files[0], mapping(offset, 0x1000));
+        assert_eq!(again, Err(Errno::EINVAL));
+        assert_eq!(take().map(|(again, _)| again), Ok(handle));
     }
 
     #[test]

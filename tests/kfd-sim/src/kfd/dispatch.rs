@@ -9,8 +9,8 @@ use hsakmt_core::uapi::Direction;
 
 use super::requests::{self, Known, Origin};
 use super::{
-    KfdObject, ObjectId, apertures, check_owner, clocks, context, memory, policy, runtime, tile,
-    version, vm,
+    KfdObject, ObjectId, apertures, buffers, check_owner, clocks, context, gpu_mapping, memory,
+    policy, runtime, tile, version, vm,
 };
 use crate::descriptor::FileId;
 use crate::machine::State;
@@ -111,6 +111,10 @@ fn handle(request: &mut Request<'_, '_, '_>, known: &Known) -> Result<u32, Errno
         0x12 => tile::get(request),
         0x14 => apertures::get_new(request),
         0x15 => vm::acquire(request),
+        0x16 => buffers::alloc(request),
+        0x17 => buffers::free(request),
+        0x18 => gpu_mapping::map(request),
+        0x19 => gpu_mapping::unmap(request),
         0x21 => runtime::set_xnack(request),
         0x23 => memory::available(request),
         0x25 => runtime::enable(request),

@@ -1,5 +1,6 @@
 //! The compute driver: process objects, opens, requests, mappings.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,14 +10,17 @@ use hsakmt_core::seam::DeviceNode;
 
 use crate::address_space::SpaceId;
 use crate::descriptor::FileId;
+use crate::gpu_memory::MemoryId;
 use crate::machine::{Condition, State};
 use crate::process::Pid;
 use crate::violation::Rule;
 
 mod apertures;
+mod buffers;
 mod clocks;
 mod context;
 mod dispatch;
+mod gpu_mapping;
 mod memory;
 mod mmap;
 mod policy;
@@ -27,6 +31,7 @@ mod tile;
 mod version;
 mod vm;
 
+pub(crate) use buffers::free_all;
 pub(crate) use dispatch::ioctl;
 pub(crate) use mmap::mmap;
 pub(crate) use process_folder::folder;
@@ -68,6 +73,10 @@ pub(crate) struct GpuRecord {
     pub policy: Option<policy::Policy>,
     /// Whether a doorbell slice was allocated.
     pub doorbells: bool,
+    /// The buffers of the GPU by the low half of their handle.
+    pub buffers: BTreeMap<u32, buffers::Buffer>,
+    /// What the driver's trap handler takes.
+    pub trap_memory: Option<MemoryId>,
 }
 
 impl KfdObject {
@@ -122,7 +131,14 @@ fn new_object(state: &State, pid: Pid, space: SpaceId, kind: Kind) -> Result<Kfd
     if gpus.len() > RECORD_LIMIT {
         return Err(Errno::ENOMEM);
     }
-    let record = |gpu_id| GpuRecord { gpu_id, file: None, policy: None, doorbells: false };
+    let record = |gpu_id| GpuRecord {
+        gpu_id,
+        file: None,
+        policy: None,
+        doorbells: false,
+        buffers: BTreeMap::new(),
+        trap_memory: None,
+    };
     Ok(KfdObject {
         kind,
         space,

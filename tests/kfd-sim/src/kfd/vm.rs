@@ -7,13 +7,16 @@ use hsakmt_core::errno::Errno;
 
 use super::dispatch::Request;
 use crate::descriptor::File;
+use crate::gpu_memory::{MemoryId, Place};
+use crate::gpu_vm::TRAP_PAGES;
 use crate::violation::Rule;
 
 /// drm_fd u32 at 0, gpu_id u32 at 4.
 ///
 /// In this order: not a descriptor EINVAL; unknown GPU EINVAL; bound already: 0
 /// for the same open file, EBUSY for another; not a file of amdgpu EINVAL; its
-/// VM serves a process object already EINVAL; the GPU was unplugged ENODEV.
+/// VM serves a process object already EINVAL; the GPU was unplugged ENODEV; no
+/// memory for the driver's trap page ENOMEM.
 pub(super) fn acquire(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     let descriptor = request.arguments.u32(0);
     let gpu_id = request.arguments.u32(4);
@@ -32,12 +35,20 @@ pub(super) fn acquire(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
         request.state.violation(request.pid, Rule::RenderFileOfOtherGpu, detail);
         return Err(Errno::EINVAL);
     }
+    let gpu = gpu.clone();
     let id = request.id;
+    let trap = MemoryId(request.state.number());
+    let state = &mut *request.state;
+    state.memory.take(trap, &state.topology, &gpu, Place::Gtt, TRAP_PAGES)?;
+    if let Some(vm) = state.vms.get_mut(&file) {
+        vm.map_trap_page(&gpu, state.kernel);
+    }
     if let Some(File::Render { serves, .. }) = request.state.files.get_mut(&file) {
         *serves = Some(id);
     }
     if let Some(record) = request.object_mut()?.record_mut(gpu_id) {
         record.file = Some(file);
+        record.trap_memory = Some(trap);
     }
     Ok(0)
 }

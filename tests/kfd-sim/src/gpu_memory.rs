@@ -1,0 +1,206 @@
+//! The memory behind buffers: who keeps it, where a render file maps it, and
+//! the limits of kernel-rules section 2, "Accounting" (amdgpu_amdkfd_gpuvm.c).
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use hsakmt_core::errno::Errno;
+
+use crate::descriptor::FileId;
+use crate::topology::{Gpu, Topology};
+
+/// The identity of a piece of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct MemoryId(pub u64);
+
+/// Where memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// On the GPU.
+    Vram,
+    /// System memory that the driver allocated.
+    Gtt,
+    /// Pages of the process.
+    User,
+    /// Doorbells or a page of registers: on the GPU, and counted nowhere.
+    Registers,
+}
+
+/// A piece of memory. It lives by its buffers and by CPU mappings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Memory {
+    pub place: Place,
+    /// Bytes, whole pages.
+    pub size: u64,
+    /// The GPU whose VRAM it is or was asked for.
+    pub gpu_id: u32,
+    /// The render node through which it can be mapped, and the offset there.
+    pub minor: u32,
+    pub offset: u64,
+    /// The open file that alone may map it: the one bound for the owner GPU.
+    pub allowed: Option<FileId>,
+    /// How many buffers it has.
+    buffers: u32,
+}
+
+/// All memory of the machine.
+#[derive(Debug, Default)]
+pub(crate) struct GpuMemory {
+    memories: BTreeMap<MemoryId, Memory>,
+    offsets: BTreeMap<(u32, u64), MemoryId>,
+    next_offset: BTreeMap<u32, u64>,
+    /// Memory without a buffer, which a CPU mapping may keep.
+    orphans: BTreeSet<MemoryId>,
+    system_used: u64,
+    gtt_used: u64,
+    vram_used: BTreeMap<u32, Vram>,
+}
+
+/// What is used of a GPU's VRAM.
+#[derive(Debug, Clone, Copy, Default)]
+struct Vram {
+    bytes: u64,
+    /// The same with each buffer rounded up to [`GRANULE`].
+    in_granules: u64,
+}
+
+/// VRAM is counted in pieces of this size.
+const GRANULE: u64 = 2 << 20;
+/// The least that is kept for page tables.
+const LEAST_PAGE_TABLES: u64 = 8 << 20;
+/// RAM that no GPU may take, beside 1/64 of it.
+const SYSTEM_RESERVE: u64 = 3 << 29;
+/// drm_vma_manager.c: offsets of buffers begin above those of old mappings.
+const FIRST_OFFSET: u64 = 1 << 32;
+
+/// What of all RAM GPUs may take.
+fn system_limit(topology: &Topology) -> u64 {
+    let ram: u64 = topology
+        .nodes
+        .iter()
+        .filter(|node| node.cpu.is_some())
+        .flat_map(|node| &node.banks)
+        .map(|bank| bank.size_in_bytes)
+        .sum();
+    if ram < 2 * SYSTEM_RESERVE { ram / 2 } else { ram - ram / 64 - SYSTEM_RESERVE }
+}
+
+/// What of a GPU's VRAM buffers may take.
+fn vram_limit(topology: &Topology, gpu: &Gpu) -> u64 {
+    let all: u64 = topology.gpus().map(|(_, gpu)| gpu.vram).sum();
+    gpu.vram.saturating_sub((all >> 14).max(LEAST_PAGE_TABLES))
+}
+
+impl GpuMemory {
+    /// Takes memory of a GPU; ENOMEM beyond a limit. It has one buffer.
+    pub(crate) fn take(
+        &mut self,
+        id: MemoryId,
+        topology: &Topology,
+        gpu: &Gpu,
+        place: Place,
+        size: u64,
+    ) -> Result<(), Errno> {
+        self.check(topology, gpu, place, size)?;
+        self.count(place, gpu.id, size, u64::wrapping_add);
+        let minor = gpu.render_minor();
+        let next = self.next_offset.entry(minor).or_insert(FIRST_OFFSET);
+        let offset = *next;
+        // An offset is never given twice, so that a stale one shows.
+        *next += size;
+        self.offsets.insert((minor, offset), id);
+        let memory =
+            Memory { place, size, gpu_id: gpu.id, minor, offset, allowed: None, buffers: 1 };
+        self.memories.insert(id, memory);
+        Ok(())
+    }
+
+    /// Whether the limits leave room.
+    pub(crate) fn check(
+        &self,
+        topology: &Topology,
+        gpu: &Gpu,
+        place: Place,
+        size: u64,
+    ) -> Result<(), Errno> {
+        let fits = |used: u64, limit: u64| used.checked_add(size).is_some_and(|sum| sum <= limit);
+        let vram = self.vram_used.get(&gpu.id).copied().unwrap_or_default().bytes;
+        let system = || fits(self.system_used, system_limit(topology));
+        let room = match place {
+            Place::Vram => fits(vram, vram_limit(topology, gpu)),
+            Place::Gtt => system() && fits(self.gtt_used, gpu.gtt),
+            Place::User => system(),
+            Place::Registers => true,
+        };
+        if room { Ok(()) } else { Err(Errno::ENOMEM) }
+    }
+
+    fn count(&mut self, place: Place, gpu_id: u32, size: u64, step: fn(u64, u64) -> u64) {
+        match place {
+            Place::Vram => {
+                let vram = self.vram_used.entry(gpu_id).or_default();
+                vram.bytes = step(vram.bytes, size);
+                vram.in_granules = step(vram.in_granules, size.next_multiple_of(GRANULE));
+            }
+            Place::Gtt => {
+                self.system_used = step(self.system_used, size);
+                self.gtt_used = step(self.gtt_used, size);
+            }
+            Place::User => self.system_used = step(self.system_used, size),
+            Place::Registers => {}
+        }
+    }
+
+    /// kernel-rules section 2: VRAM in whole granules, or for GPUs that live on
+    /// system memory the least of the limits that hold, in pages.
+    pub(crate) fn available(&self, topology: &Topology, gpu: &Gpu, on_system_memory: bool) -> u64 {
+        if on_system_memory {
+            let system = system_limit(topology).saturating_sub(self.system_used);
+            return system.min(gpu.gtt.saturating_sub(self.gtt_used)) / 4096 * 4096;
+        }
+        let used = self.vram_used.get(&gpu.id).copied().unwrap_or_default().in_granules;
+        vram_limit(topology, gpu).saturating_sub(used) / GRANULE * GRANULE
+    }
+
+    pub(crate) fn get_mut(&mut self, id: MemoryId) -> Option<&mut Memory> {
+        self.memories.get_mut(&id)
+    }
+
+    /// The memory that starts at this offset of a render node.
+    pub(crate) fn at_offset(&self, minor: u32, offset: u64) -> Option<(MemoryId, &Memory)> {
+        let id = *self.offsets.get(&(minor, offset))?;
+        Some((id, self.memories.get(&id)?))
+    }
+
+    /// One buffer less; nobody may map the memory of the last one any more.
+    pub(crate) fn drop_buffer(&mut self, id: MemoryId) {
+        if let Some(memory) = self.memories.get_mut(&id) {
+            memory.buffers = memory.buffers.saturating_sub(1);
+            if memory.buffers == 0 {
+                memory.allowed = None;
+                self.orphans.insert(id);
+            }
+        }
+    }
+
+    /// Whether memory waits for its last CPU mapping.
+    pub(crate) fn has_orphans(&self) -> bool {
+        !self.orphans.is_empty()
+    }
+
+    /// Ends memory that neither a buffer nor one of these mappings keeps.
+    pub(crate) fn collect(&mut self, mapped: &BTreeSet<MemoryId>) {
+        let gone: BTreeSet<MemoryId> = self.orphans.difference(mapped).copied().collect();
+        self.orphans.retain(|id| !gone.contains(id));
+        for id in gone {
+            if let Some(memory) = self.memories.remove(&id) {
+                self.offsets.remove(&(memory.minor, memory.offset));
+                self.count(memory.place, memory.gpu_id, memory.size, u64::wrapping_sub);
+            }
+        }
+    }
+
+    /// Bytes of memory that no buffer has any more and a CPU mapping keeps.
+    pub(crate) fn orphaned_bytes(&self) -> u64 {
+        self.orphans.iter().filter_map(|id| self.memories.get(id)).map(|memory| memory.size).sum()
+    }
+}
