@@ -4,7 +4,7 @@ use crate::errno::Errno;
 use crate::error::{Error, Object, Operation, Status};
 use crate::execute::execute;
 use crate::process::{Descriptors, Device, Files};
-use crate::seam::{Array, Platform};
+use crate::seam::{Array, Driver, MapDevice, Os, Platform};
 use crate::uapi::Block;
 
 /// The driver's interface version, as GET_VERSION told it.
@@ -56,6 +56,33 @@ impl<'a, P: Platform> Channel<'a, P> {
     ) -> Result<u32, Error> {
         execute(self.platform, self.kfd()?, block, arrays)
             .map_err(|errno| refused::<B>(errno, status, object))
+    }
+
+    /// Maps memory of `/dev/kfd`.
+    ///
+    /// # Errors
+    /// `status` with the errno and `object`.
+    pub(crate) fn map(
+        &self,
+        mapping: MapDevice,
+        status: Status,
+        object: Object,
+    ) -> Result<usize, Error> {
+        self.platform
+            .driver()
+            .map(self.kfd()?, mapping)
+            .map_err(|errno| Error::system(status, Operation::MapDevice, errno, object))
+    }
+
+    /// Removes a mapping of ours.
+    ///
+    /// # Errors
+    /// ERROR with the errno and the address.
+    pub(crate) fn unmap(&self, address: usize, length: usize) -> Result<(), Error> {
+        self.os().unmap(address, length).map_err(|errno| {
+            let object = Object::Address(address as u64);
+            Error::system(Status::ERROR, Operation::UnmapMemory, errno, object)
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use super::render::{RenderNodes, apertures};
 use super::{Channel, Options};
 use crate::error::{Error, Object, Operation, Status};
 use crate::lock::Lock;
+use crate::process::mmio::{self, MmioPage};
 use crate::seam::Platform;
 use crate::topology::{Aperture, Apertures, Node, Snapshot, read_generation, read_snapshot};
 use crate::uapi::kfd::ProcessDeviceApertures;
@@ -17,7 +18,12 @@ pub struct Machine {
     snapshot: Snapshot,
     apertures: Vec<ProcessDeviceApertures>,
     svm: Option<Aperture>,
+    /// The register page of each GPU that has one: gpu_id and address.
+    mmio: Vec<(u32, u64)>,
 }
+
+/// The size of a GPU's register page.
+const MMIO_BYTES: u64 = 4096;
 
 impl Machine {
     /// The topology.
@@ -58,7 +64,9 @@ impl Machine {
                 scratch: range(gpu.scratch_base, gpu.scratch_limit),
                 gpuvm: range(gpu.gpuvm_base, gpu.gpuvm_limit).filter(|_| !is_canonical(gpu)),
                 svm: self.svm,
-                mmio: None,
+                mmio: self.mmio.iter().find(|(gpu_id, _)| *gpu_id == node.gpu_id).map(
+                    |&(_, base)| Aperture { base, limit: base.saturating_add(MMIO_BYTES - 1) },
+                ),
             },
             None => Apertures::default(),
         }
@@ -92,6 +100,33 @@ fn common_range(snapshot: &Snapshot, apertures: &[ProcessDeviceApertures]) -> Op
     let limit = end.saturating_sub(end.checked_rem(UNIT)?).checked_sub(1)?;
     range(base, limit)
 }
+
+/// Makes the register pages of the GPUs in use, where the common range is the
+/// process's own address space.
+fn register_pages<P: Platform>(
+    channel: Channel<'_, P>,
+    snapshot: &Snapshot,
+    svm: Option<Aperture>,
+) -> Result<Vec<(u32, u64)>, Error> {
+    let os = channel.os();
+    let mut pages = channel.files.mmio().acquire(os);
+    let whole = svm.is_some_and(|svm| svm.limit >= USER_LIMIT);
+    let discrete = snapshot.nodes().iter().any(|node| node.is_gpu() && node.cpu_cores_count == 0);
+    let gpus = snapshot
+        .nodes()
+        .iter()
+        .filter(|node| node.is_gpu() && (discrete || node.gfx_version.major >= 9));
+    if whole {
+        mmio::make(&channel, &mut pages, gpus.map(|node| node.gpu_id))?;
+    }
+    let mut usable = Vec::new();
+    usable.try_reserve_exact(pages.len())?;
+    usable.extend(pages.iter().filter_map(MmioPage::usable));
+    Ok(usable)
+}
+
+/// The last address of a 47-bit user space.
+const USER_LIMIT: u64 = (1 << 47) - 1;
 
 fn no_such_node(node_id: u32) -> Error {
     Error::library(Status::INVALID_NODE_UNIT, Operation::LookUp, Object::Node(node_id))
@@ -138,7 +173,8 @@ impl MachineCell {
         let snapshot = read_snapshot(os, &settings, &mut renders)?;
         renders.bind(|gpu| snapshot.by_gpu_id(gpu.gpu_id).is_some())?;
         let svm = common_range(&snapshot, &apertures);
-        let machine = Machine { snapshot, apertures, svm };
+        let mmio = register_pages(channel, &snapshot, svm)?;
+        let machine = Machine { snapshot, apertures, svm, mmio };
         let replaced = self.machine.acquire(os).replace(machine);
         drop(replaced);
         Ok(())
@@ -149,6 +185,7 @@ impl MachineCell {
         let _acquiring = self.acquiring.acquire(channel.os());
         let released = self.machine.acquire(channel.os()).take();
         drop(released);
+        mmio::unmake(&channel, &mut channel.files.mmio().acquire(channel.os()));
     }
 
     /// Looks at the machine.

@@ -138,7 +138,8 @@ impl<P: Platform> Context<P> {
     }
 
     /// Gives back all that is not the process's.
-    pub(crate) fn close(self, platform: &P, descriptors: &Descriptors) {
+    pub(crate) fn close(self, platform: &P, residue: &Files<P>, descriptors: &Descriptors) {
+        self.machine.release(self.channel(platform, residue, descriptors));
         match self.kind {
             Kind::Primary => {}
             Kind::Secondary(files) => files.close(platform, descriptors),

@@ -1,8 +1,12 @@
 //! The open devices of one kernel process object, and how they are opened.
 
+use alloc::vec::Vec;
+
 use super::descriptors::Descriptors;
+use super::mmio::{self, MmioPage};
 use crate::errno::Errno;
 use crate::error::{Error, Object, Operation, Status};
+use crate::lock::Lock;
 use crate::seam::{DeviceNode, Driver, Platform};
 use crate::set_once::SetOnce;
 
@@ -78,11 +82,17 @@ pub(crate) struct Render<P: Platform> {
 pub(crate) struct Files<P: Platform> {
     kfd: SetOnce<Device<P>>,
     renders: [SetOnce<Render<P>>; GPUS_MAX],
+    /// The register pages of the GPUs. Lock order: after a context's `acquiring`.
+    mmio: Lock<Vec<MmioPage>>,
 }
 
 impl<P: Platform> Files<P> {
     pub(crate) const fn new() -> Files<P> {
-        Files { kfd: SetOnce::new(), renders: [const { SetOnce::new() }; GPUS_MAX] }
+        Files {
+            kfd: SetOnce::new(),
+            renders: [const { SetOnce::new() }; GPUS_MAX],
+            mmio: Lock::new(Vec::new()),
+        }
     }
 
     pub(crate) fn kfd(&self) -> Option<&Device<P>> {
@@ -113,6 +123,11 @@ impl<P: Platform> Files<P> {
         }
     }
 
+    /// The register pages of the process object's GPUs.
+    pub(crate) fn mmio(&self) -> &Lock<Vec<MmioPage>> {
+        &self.mmio
+    }
+
     /// Whether another render node can be kept.
     pub(crate) fn has_room(&self) -> bool {
         self.renders.iter().any(|cell| cell.get().is_none())
@@ -120,6 +135,8 @@ impl<P: Platform> Files<P> {
 
     /// Closes everything, render nodes first.
     pub(crate) fn close(mut self, platform: &P, descriptors: &Descriptors) {
+        // A mapping made through the descriptor would keep the process object alive.
+        mmio::abandon(platform, self.mmio.get_mut());
         for cell in &mut self.renders {
             if let Some(render) = cell.take() {
                 close(platform, descriptors, DeviceNode::Render(render.minor), render.device);

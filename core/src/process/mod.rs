@@ -38,6 +38,7 @@
 
 mod descriptors;
 mod files;
+pub(crate) mod mmio;
 mod residue;
 mod slot;
 
@@ -335,8 +336,9 @@ impl<P: Platform> Process<P> {
     /// Closes the context in a slot. The caller holds the lock of opens.
     fn retire(&self, slot: &Slot<Context<P>>) {
         if let Some(context) = slot.retire(self.os(), |_| {}) {
+            let files = &self.state().residue.files;
             for context in context {
-                context.close(&self.platform, &self.descriptors);
+                context.close(&self.platform, files, &self.descriptors);
             }
         }
     }
