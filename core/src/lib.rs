@@ -73,5 +73,6 @@ pub mod log;
 pub mod process;
 pub mod seam;
 pub mod set_once;
+mod sort;
 pub mod topology;
 pub mod uapi;

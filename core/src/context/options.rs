@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::error::Error;
+use crate::fallible::try_extend;
 use crate::log::Logger;
 use crate::topology::{MajorChange, Settings};
 
@@ -66,8 +67,8 @@ impl Options {
     pub(super) fn node_overrides(&self) -> Result<Vec<(u32, &[u8])>, Error> {
         let mut borrowed = Vec::new();
         borrowed.try_reserve_exact(self.node_gfx_overrides.len())?;
-        borrowed
-            .extend(self.node_gfx_overrides.iter().map(|(node, text)| (*node, text.as_slice())));
+        let overrides = self.node_gfx_overrides.iter();
+        try_extend(&mut borrowed, overrides.map(|(node, text)| (*node, text.as_slice())))?;
         Ok(borrowed)
     }
 

@@ -18,6 +18,7 @@ use super::settings::Settings;
 use crate::error::Error;
 use crate::fallible::try_push;
 use crate::seam::{FileKind, Os};
+use crate::sort::sort;
 
 /// `HsaCacheType`: holds data.
 const DATA: u32 = 1;
@@ -132,7 +133,7 @@ fn list_cpus<O: Os>(files: &mut Files<'_, O>) -> Result<Option<Vec<u32>>, Error>
         return Ok(None);
     }
     refused?;
-    cpus.sort_unstable();
+    sort(&mut cpus);
     cpus.dedup();
     Ok(Some(cpus))
 }

@@ -21,6 +21,7 @@ use super::Name;
 use super::properties::split_line;
 use crate::error::Error;
 use crate::fallible::try_push;
+use crate::sort::sort_by_key;
 
 /// An online processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +89,7 @@ impl CpuInfo {
             info.add(&done)?;
         }
         if !info.processors.is_sorted_by_key(|processor| processor.number) {
-            info.processors.sort_unstable_by_key(|processor| processor.number);
+            sort_by_key(&mut info.processors, |processor| processor.number);
         }
         Ok(info)
     }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::{HeapType, IoLink, LinkType, Node};
 use crate::error::Error;
-use crate::fallible::try_push;
+use crate::fallible::{try_extend, try_push};
 
 /// CPU and GPU are neighbours, and two CPUs sit in one socket, up to this weight.
 const NEAR: u32 = 20;
@@ -39,7 +39,7 @@ pub(super) fn add_indirect_links(nodes: &mut [Node]) -> Result<(), Error> {
     let mut places = Vec::new();
     places.try_reserve_exact(nodes.len())?;
     for node in nodes.iter() {
-        places.push(place(node, nodes));
+        try_push(&mut places, place(node, nodes))?;
     }
     // The hops from a CPU to every node, so that a pair costs no search. A GPU
     // has its hop in `cpu`, unless it is far from every CPU.
@@ -49,14 +49,14 @@ pub(super) fn add_indirect_links(nodes: &mut [Node]) -> Result<(), Error> {
         let mut from = Vec::new();
         if place.cpu.is_none() || node.cpu_cores_count > 0 {
             from.try_reserve_exact(nodes.len())?;
-            from.resize(nodes.len(), Hop::default());
+            try_extend(&mut from, nodes.iter().map(|_| Hop::default()))?;
             for link in &node.links {
                 if let Some(hop @ Hop { weight: 0, .. }) = from.get_mut(link.node_to as usize) {
                     *hop = Hop { weight: link.weight, link_type: link.link_type };
                 }
             }
         }
-        hops.push(from);
+        try_push(&mut hops, from)?;
     }
     let room = nodes.len().saturating_sub(1);
     for one in 0..nodes.len() {

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use super::properties::{Properties, property_keys};
 use crate::error::Error;
-use crate::fallible::try_push;
+use crate::fallible::{try_insert, try_push};
 
 property_keys! {
     TYPE = "type",
@@ -267,8 +267,7 @@ fn search_one(
         let file = u32::try_from(index).unwrap_or_default();
         let probed = probe(file)?;
         let place = seen.partition_point(|&(index, _)| index < file);
-        seen.try_reserve(1)?;
-        seen.insert(place.min(seen.len()), (file, probed));
+        try_insert(seen, place, (file, probed))?;
         match probed {
             Probe::End => high = (index, None),
             Probe::Unreadable => return Ok(Outcome::Disorder),

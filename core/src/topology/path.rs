@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::ffi::CStr;
 
 use crate::error::Error;
+use crate::fallible::{try_extend_from_slice, try_push};
 
 /// Room for what follows the root: `/nodes/4294967295/p2p_links/…/properties`
 /// and the cache folders of a CPU.
@@ -26,15 +27,14 @@ impl Path {
         let root = root.to_bytes_with_nul();
         let mut bytes = Vec::new();
         bytes.try_reserve(root.len().saturating_add(ROOM))?;
-        bytes.extend_from_slice(root);
+        try_extend_from_slice(&mut bytes, root)?;
         Ok(Path { bytes })
     }
 
     /// Replaces the whole path.
     pub(crate) fn start(&mut self, root: &CStr) -> Result<(), Error> {
         self.bytes.clear();
-        self.bytes.try_reserve(1)?;
-        self.bytes.push(0);
+        try_push(&mut self.bytes, 0)?;
         self.push(root.to_bytes())
     }
 
@@ -42,9 +42,8 @@ impl Path {
     pub(crate) fn push(&mut self, text: &[u8]) -> Result<(), Error> {
         self.bytes.try_reserve(text.len())?;
         self.bytes.pop();
-        self.bytes.extend_from_slice(text);
-        self.bytes.push(0);
-        Ok(())
+        try_extend_from_slice(&mut self.bytes, text)?;
+        try_push(&mut self.bytes, 0)
     }
 
     /// Appends a number in decimal.

@@ -16,8 +16,9 @@ use super::snapshot::{HiddenBecause, HiddenNode, Snapshot, SystemProperties};
 use super::{Cache, IoLink, MemoryBank, Name, Node};
 use crate::errno::Errno;
 use crate::error::{Error, Object, Operation, Status, SysfsFile};
-use crate::fallible::try_push;
+use crate::fallible::{try_extend, try_push};
 use crate::seam::{FileKind, Os};
+use crate::sort::sort;
 
 /// The most nodes that are looked at. The kernel's own numbers have 16 bits to
 /// spare; a folder with more entries is no topology.
@@ -112,7 +113,7 @@ pub(super) fn walk<O: Os>(
                 if node.unready {
                     outcome = Outcome::Changing;
                 }
-                passed.push(node);
+                try_push(&mut passed, node)?;
             }
             Err(because) => {
                 if matches!(because, HiddenBecause::NotReady | HiddenBecause::Vanished) {
@@ -124,7 +125,7 @@ pub(super) fn walk<O: Os>(
     }
 
     snapshot.sysfs_nodes.try_reserve_exact(passed.len())?;
-    snapshot.sysfs_nodes.extend(passed.iter().map(|passed| passed.node.sysfs_node));
+    try_extend(&mut snapshot.sysfs_nodes, passed.iter().map(|passed| passed.node.sysfs_node))?;
     let knows_p2p = passed.iter().any(|passed| passed.contents.p2p_links.is_some());
     snapshot.nodes.try_reserve_exact(passed.len())?;
     for (node_id, passed) in (0u32..).zip(passed) {
@@ -133,7 +134,7 @@ pub(super) fn walk<O: Os>(
         if node.is_gpu() {
             node.complete_gpu(node_id, info, settings)?;
         }
-        snapshot.nodes.push(node);
+        try_push(&mut snapshot.nodes, node)?;
     }
     describe_cpus(files, settings, &mut snapshot.nodes)?;
     if !knows_p2p {
@@ -169,7 +170,7 @@ fn list_nodes<O: Os>(files: &mut Files<'_, O>) -> Result<Vec<u32>, Error> {
         .list_folder(files.path.as_c_str(), visit)
         .map_err(|errno| Error { operation: Operation::ListFolder, ..refused(errno, object) })?;
     refusal?;
-    nodes.sort_unstable();
+    sort(&mut nodes);
     nodes.dedup();
     Ok(nodes)
 }
@@ -265,7 +266,8 @@ fn read_folders<O: Os>(
 
     let mut targets: Vec<u32> = Vec::new();
     targets.try_reserve_exact(sysfs_nodes.len())?;
-    targets.extend(sysfs_nodes.iter().filter(|&&target| target != node.sysfs_node));
+    let others = sysfs_nodes.iter().copied().filter(|&target| target != node.sysfs_node);
+    try_extend(&mut targets, others)?;
     let room = targets.len();
     files.path.push(b"/io_links/")?;
     let place = (SysfsFile::IoLink, node.sysfs_node);
@@ -287,7 +289,7 @@ fn read_folders<O: Os>(
         let place = (SysfsFile::P2pLink, node.sysfs_node);
         let more = read_links(files, place, count, &targets, room)?;
         node.links.try_reserve_exact(more.len())?;
-        node.links.extend(more);
+        try_extend(&mut node.links, more)?;
     }
     files.path.back_to(nodes);
 
@@ -414,11 +416,11 @@ fn index(snapshot: &mut Snapshot) -> Result<(), Error> {
     snapshot.by_render_minor.try_reserve_exact(gpus)?;
     for (node_id, node) in (0u32..).zip(&snapshot.nodes) {
         if node.is_gpu() {
-            snapshot.by_gpu_id.push((node.gpu_id, node_id));
-            snapshot.by_render_minor.push((node.drm_render_minor, node_id));
+            try_push(&mut snapshot.by_gpu_id, (node.gpu_id, node_id))?;
+            try_push(&mut snapshot.by_render_minor, (node.drm_render_minor, node_id))?;
         }
     }
-    snapshot.by_gpu_id.sort_unstable();
-    snapshot.by_render_minor.sort_unstable();
+    sort(&mut snapshot.by_gpu_id);
+    sort(&mut snapshot.by_render_minor);
     Ok(())
 }

@@ -143,7 +143,7 @@ pub fn request_name(request: Request) -> &'static str {
 
 /// The longest common start of two names that ends where words end in both.
 fn common_words(a: &'static str, b: &'static str) -> &'static str {
-    let ends = a.match_indices('_').map(|(at, _)| at).chain([a.len()]);
+    let ends = a.char_indices().filter(|&(_, c)| c == '_').map(|(at, _)| at).chain([a.len()]);
     ends.filter_map(|end| a.get(..end))
         .rfind(|start| {
             b.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))

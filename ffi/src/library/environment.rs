@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use hsakmt_core::context::Options;
 use hsakmt_core::error::Error;
-use hsakmt_core::fallible::try_push;
+use hsakmt_core::fallible::{try_extend_from_slice, try_push};
 use hsakmt_core::log::Level;
 
 use super::log::level;
@@ -49,7 +49,7 @@ pub(super) fn apply(environment: &mut Environment, variable: &[u8]) -> Result<()
 fn copy(value: &[u8]) -> Result<Vec<u8>, Error> {
     let mut copy = Vec::new();
     copy.try_reserve_exact(value.len())?;
-    copy.extend_from_slice(value);
+    try_extend_from_slice(&mut copy, value)?;
     Ok(copy)
 }
 
