@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::render::{RenderNodes, apertures};
 use super::{Channel, Options};
 use crate::error::{Error, Object, Operation, Status};
+use crate::fallible::try_extend;
 use crate::lock::Lock;
 use crate::process::mmio::{self, MmioPage};
 use crate::seam::Platform;
@@ -121,7 +122,7 @@ fn register_pages<P: Platform>(
     }
     let mut usable = Vec::new();
     usable.try_reserve_exact(pages.len())?;
-    usable.extend(pages.iter().filter_map(MmioPage::usable));
+    try_extend(&mut usable, pages.iter().filter_map(MmioPage::usable))?;
     Ok(usable)
 }
 
