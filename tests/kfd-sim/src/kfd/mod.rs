@@ -237,8 +237,13 @@ mod tests {
 
     #[test]
     fn more_than_64_gpus_in_an_object_are_enomem() {
-        let sim = boot("mi300x:cpx,gpus=9");
-        assert_eq!(sim.open(DeviceNode::Kfd).map(|_| ()), Err(Errno::ENOMEM));
+        for profile in ["mi300x:cpx,gpus=9", "rx7900:gpus=64+mi50"] {
+            let sim = boot(profile);
+            assert_eq!(sim.open(DeviceNode::Kfd).map(|_| ()), Err(Errno::ENOMEM));
+        }
+        let sim = boot("rx7900:gpus=64+mi50");
+        sim.process().hide(DeviceNode::Render(128), true);
+        assert_eq!(sim.open(DeviceNode::Kfd).map(|_| ()), Ok(()));
     }
 
     #[test]

@@ -10,22 +10,59 @@ use crate::kernel::KernelProfile;
 use crate::topology::{Bank, Cache, Cpu, Gpu, GpuProperties, Link, Node, RenderNumbers, Topology};
 
 /// What a profile's text asks for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Plan {
-    pub chip: Option<Chip>,
-    pub devices: u32,
+    pub parts: Vec<Part>,
     pub sockets: u32,
     /// Logical processors of a socket.
     pub cores: u32,
+    /// Bytes of a socket.
+    pub ram: u64,
+}
+
+/// Devices of one kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub chip: Chip,
+    pub devices: u32,
     /// Bytes of a device.
     pub vram: u64,
     /// Bytes of it that the CPU reaches; all when not given.
     pub visible_vram: Option<u64>,
-    /// Bytes of a socket.
-    pub ram: u64,
     /// Partitions of a device.
     pub partitions: u32,
     pub xgmi: bool,
+}
+
+/// A GPU's place in the machine.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    part: Part,
+    /// The hive, counted over the machine.
+    hive: Option<u32>,
+    /// The device, counted over the machine.
+    device: u32,
+    partition: u32,
+}
+
+impl Part {
+    pub(super) fn new(chip: Chip, devices: u32) -> Part {
+        Part { chip, devices, vram: chip.vram, visible_vram: None, partitions: 1, xgmi: true }
+    }
+
+    pub(super) fn dies(&self) -> u32 {
+        self.chip.dies
+    }
+
+    /// kfd_topology.c: all of the VRAM is visible.
+    fn has_large_bar(&self) -> bool {
+        self.visible_vram.is_none_or(|bar| bar >= self.vram)
+    }
+
+    /// A bit for each SDMA engine that serves PCIe.
+    fn pcie_engines(&self) -> u32 {
+        (1 << self.chip.pcie_sdma_engines) - 1
+    }
 }
 
 /// The driver numbers compute units of discrete GPUs from here.
@@ -47,23 +84,9 @@ const ENABLED: u32 = 1;
 const ENABLED_NON_COHERENT: u32 = 3;
 
 impl Plan {
-    pub(super) fn new(chip: Option<Chip>, devices: u32, sockets: u32, cores: u32) -> Plan {
-        let ram = if chip.is_some() { 64 << 30 } else { 16 << 30 };
-        Plan {
-            chip,
-            devices,
-            sockets,
-            cores,
-            vram: chip.map_or(0, |chip| chip.vram),
-            visible_vram: None,
-            ram,
-            partitions: 1,
-            xgmi: true,
-        }
-    }
-
-    pub(super) fn dies(&self) -> u32 {
-        self.chip.map_or(1, |chip| chip.dies)
+    pub(super) fn new(sockets: u32, cores: u32, has_gpus: bool) -> Plan {
+        let ram = if has_gpus { 64 << 30 } else { 16 << 30 };
+        Plan { parts: Vec::new(), sockets, cores, ram }
     }
 
     pub(super) fn build(&self, kernel: KernelProfile) -> Result<Topology, ProfileError> {
@@ -79,32 +102,59 @@ impl Plan {
         for socket in 0..self.sockets {
             topology.nodes.push(self.socket(socket));
         }
-        if let Some(chip) = &self.chip {
+        let slots = self.slots();
+        // kfd_topology.c: a process has at most 64 records, one for each GPU.
+        if slots.len() > 128 {
+            return Err(ProfileError::Impossible("at most 128 GPUs have a render node"));
+        }
+        for (slot, index) in slots.iter().zip(0..) {
+            let chip = &slot.part.chip;
             if chip.compute_units > chip.array_count * chip.cu_per_simd_array {
                 return Err(ProfileError::Impossible("the chip has fewer compute units"));
             }
-            // kfd_topology.c: a process has at most 64 records, one for each GPU.
-            if self.devices.saturating_mul(self.partitions) > 128 {
-                return Err(ProfileError::Impossible("at most 128 GPUs have a render node"));
-            }
-            if self.vram / u64::from(self.partitions) < 1 << 28 {
+            if slot.part.vram / u64::from(slot.part.partitions) < 1 << 28 {
                 return Err(ProfileError::Impossible("a GPU has at least 256 MiB"));
             }
-            for device in 0..self.devices {
-                for partition in 0..self.partitions {
-                    topology.nodes.push(self.gpu(chip, kernel, device, partition));
-                }
-            }
+            let first_simd = topology.gpus().last().map_or(FIRST_SIMD_ID, |(_, gpu)| {
+                let p = &gpu.properties;
+                p.simd_id_base + p.array_count * p.cu_per_simd_array
+            });
+            topology.nodes.push(self.gpu(slot, kernel, index, first_simd));
         }
         topology.assign_gpu_ids();
         let links: Vec<_> = (0..topology.nodes.len() as u32)
-            .map(|node| (self.io_links(&topology, node), self.p2p_links(kernel, node)))
+            .map(|node| {
+                let io_links = self.io_links(&slots, &topology, node);
+                (io_links, self.p2p_links(&slots, kernel, node))
+            })
             .collect();
         for (node, (io_links, p2p_links)) in topology.nodes.iter_mut().zip(links) {
             node.io_links = io_links;
             node.p2p_links = p2p_links;
         }
         Ok(topology)
+    }
+
+    /// The GPUs in node order.
+    fn slots(&self) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        let (mut first_device, mut first_hive) = (0, 0);
+        for part in &self.parts {
+            let size = match part.chip.fabric {
+                Fabric::Hives(size) if part.xgmi => size as u32,
+                _ => 0,
+            };
+            for device in 0..part.devices {
+                let hive = device.checked_div(size).map(|hive| first_hive + hive);
+                for partition in 0..part.partitions {
+                    let device = first_device + device;
+                    slots.push(Slot { part: *part, hive, device, partition });
+                }
+            }
+            first_device += part.devices;
+            first_hive += part.devices.checked_div(size).map_or(0, |hives| hives + 1);
+        }
+        slots
     }
 
     fn socket(&self, socket: u32) -> Node {
@@ -114,7 +164,7 @@ impl Plan {
             cpu: Some(Cpu {
                 cores: self.cores,
                 first_apic_id: socket * stride,
-                model_name: if self.chip.is_some_and(|chip| chip.apu) {
+                model_name: if self.parts.iter().any(|part| part.chip.apu) {
                     "AMD Ryzen 7 7840U w/ Radeon 780M Graphics".to_owned()
                 } else {
                     "AMD EPYC 9654 96-Core Processor".to_owned()
@@ -127,15 +177,16 @@ impl Plan {
         }
     }
 
-    fn gpu(&self, chip: &Chip, kernel: KernelProfile, device: u32, partition: u32) -> Node {
-        let xcc = chip.dies / self.partitions;
+    fn gpu(&self, slot: &Slot, kernel: KernelProfile, index: u32, first_simd: u32) -> Node {
+        let Slot { part, hive, device, partition } = *slot;
+        let chip = &part.chip;
+        let xcc = chip.dies / part.partitions;
         let arrays = chip.array_count * xcc;
-        let index = device * self.partitions + partition;
-        let engines = chip.sdma_engines * chip.dies / self.partitions;
+        let engines = chip.sdma_engines * chip.dies / part.partitions;
         let pcie_engines = chip.pcie_sdma_engines.min(engines);
-        let vram = self.vram / u64::from(self.partitions);
-        let visible_vram = match self.visible_vram {
-            Some(bar) => (bar / u64::from(self.partitions)).min(vram),
+        let vram = part.vram / u64::from(part.partitions);
+        let visible_vram = match part.visible_vram {
+            Some(bar) => (bar / u64::from(part.partitions)).min(vram),
             None => vram,
         };
         // One device per bus; the buses are those of a common eight-GPU board.
@@ -145,7 +196,7 @@ impl Plan {
             .unwrap_or(0);
         let properties = GpuProperties {
             simd_count: chip.compute_units * xcc * chip.simd_per_cu,
-            simd_id_base: FIRST_SIMD_ID + index * arrays * chip.cu_per_simd_array,
+            simd_id_base: first_simd,
             max_waves_per_simd: chip.max_waves_per_simd,
             lds_size_in_kb: 64,
             gds_size_in_kb: 0,
@@ -162,7 +213,7 @@ impl Plan {
             location_id: bus << 8 | partition,
             domain: device / 8,
             drm_render_minor: FIRST_RENDER_MINOR + index,
-            hive_id: self.hive(index).map_or(0, |hive| 0xd2c5_8e1f_0a47_3b00 + u64::from(hive)),
+            hive_id: hive.map_or(0, |hive| 0xd2c5_8e1f_0a47_3b00 + u64::from(hive)),
             num_sdma_engines: pcie_engines,
             num_sdma_xgmi_engines: engines - pcie_engines,
             num_sdma_queues_per_engine: chip.sdma_queues,
@@ -209,61 +260,46 @@ impl Plan {
         Node { banks: banks(&gpu), caches, gpu: Some(gpu), ..Node::default() }
     }
 
-    /// The number of this GPU's hive.
-    fn hive(&self, gpu: u32) -> Option<u32> {
-        let chip = self.chip?;
-        match chip.fabric {
-            Fabric::Hives(size) if self.xgmi => Some(gpu / self.partitions / size as u32),
-            _ => None,
-        }
-    }
-
     /// The socket next to this GPU.
-    fn socket_of(&self, gpu: u32) -> u32 {
-        let gpus = self.devices.saturating_mul(self.partitions).max(1);
-        (u64::from(gpu) * u64::from(self.sockets) / u64::from(gpus)) as u32
+    fn socket_of(&self, slots: &[Slot], gpu: u32) -> u32 {
+        let gpus = slots.len().max(1);
+        (u64::from(gpu) * u64::from(self.sockets) / gpus as u64) as u32
     }
 
     fn link(&self, kind: u32, node_from: u32, node_to: u32) -> Link {
         Link { kind, node_from, node_to, ..Link::default() }
     }
 
-    fn pcie_link(&self, node_from: u32, node_to: u32, flags: u32) -> Link {
+    fn pcie_link(&self, part: &Part, node_from: u32, node_to: u32, flags: u32) -> Link {
         Link {
             weight: PCIE_WEIGHT,
             min_bandwidth: PCIE_LEAST_BANDWIDTH,
-            max_bandwidth: self.pcie_bandwidth(),
-            recommended_sdma_engine_id_mask: self.pcie_engines(),
+            max_bandwidth: part.chip.pcie_bandwidth,
+            recommended_sdma_engine_id_mask: part.pcie_engines(),
             flags,
             ..self.link(Link::PCIE, node_from, node_to)
         }
     }
 
-    fn io_links(&self, topology: &Topology, node: u32) -> Vec<Link> {
-        let sockets = self.sockets;
+    fn io_links(&self, slots: &[Slot], topology: &Topology, node: u32) -> Vec<Link> {
         let mut links = Vec::new();
-        for other in 0..topology.nodes.len() as u32 {
-            if other == node {
-                continue;
-            }
-            match (node.checked_sub(sockets), other.checked_sub(sockets)) {
+        for other in (0..topology.nodes.len() as u32).filter(|&other| other != node) {
+            match (self.slot(slots, node), self.slot(slots, other)) {
                 (None, None) => links.push(Link {
                     weight: SOCKET_WEIGHT,
                     ..self.link(Link::HYPERTRANSPORT, node, other)
                 }),
                 // The way back is made only for a large BAR (kfd_crat.c).
-                (None, Some(gpu)) if self.socket_of(gpu) == node && self.has_large_bar() => {
-                    links.push(self.pcie_link(node, other, ENABLED_NON_COHERENT));
+                (None, Some((gpu, to)))
+                    if self.socket_of(slots, gpu) == node && to.part.has_large_bar() =>
+                {
+                    links.push(self.pcie_link(&to.part, node, other, ENABLED_NON_COHERENT));
                 }
-                (Some(gpu), None) if self.socket_of(gpu) == other => {
-                    links.push(self.pcie_link(node, other, ENABLED));
+                (Some((gpu, from)), None) if self.socket_of(slots, gpu) == other => {
+                    links.push(self.pcie_link(&from.part, node, other, ENABLED));
                 }
-                (Some(gpu), Some(peer)) => {
-                    if let Some(hive) = self.hive(gpu) {
-                        if self.hive(peer) == Some(hive) {
-                            links.push(self.xgmi_link(topology, node, other));
-                        }
-                    }
+                (Some((_, from)), Some((_, to))) if from.hive.is_some() && from.hive == to.hive => {
+                    links.push(self.xgmi_link(topology, [from, to], node, other));
                 }
                 _ => {}
             }
@@ -271,13 +307,19 @@ impl Plan {
         links
     }
 
-    fn xgmi_link(&self, topology: &Topology, node: u32, other: u32) -> Link {
-        let (gpu, peer) = (node - self.sockets, other - self.sockets);
-        let same_device = gpu / self.partitions == peer / self.partitions;
-        let bandwidth = match (same_device, self.chip) {
-            (true, _) => SAME_DEVICE_BANDWIDTH,
-            (false, Some(chip)) if self.partitions == 1 => chip.xgmi_bandwidth,
-            _ => 0,
+    /// The GPU of a node with its number among the GPUs.
+    fn slot<'s>(&self, slots: &'s [Slot], node: u32) -> Option<(u32, &'s Slot)> {
+        let gpu = node.checked_sub(self.sockets)?;
+        Some((gpu, slots.get(gpu as usize)?))
+    }
+
+    fn xgmi_link(&self, topology: &Topology, ends: [&Slot; 2], node: u32, other: u32) -> Link {
+        let same_device = ends[0].device == ends[1].device;
+        let part = &ends[0].part;
+        let bandwidth = match same_device {
+            true => SAME_DEVICE_BANDWIDTH,
+            false if part.partitions == 1 => part.chip.xgmi_bandwidth,
+            false => 0,
         };
         let properties = topology
             .nodes
@@ -291,7 +333,7 @@ impl Plan {
         Link {
             weight: if same_device {
                 SAME_DEVICE_WEIGHT
-            } else if self.partitions == 1 {
+            } else if part.partitions == 1 {
                 XGMI_WEIGHT
             } else {
                 // As captured: a hop to another device's partition.
@@ -308,62 +350,52 @@ impl Plan {
     /// Links over more than one hop (kfd_dev_create_p2p_links): between a GPU and
     /// far CPUs always, between GPUs where the kernel has peer access over PCIe.
     /// Towards a GPU its whole memory must be visible.
-    fn p2p_links(&self, kernel: KernelProfile, node: u32) -> Vec<Link> {
-        let nodes = self.sockets + self.devices * self.partitions;
-        let large_bar = self.has_large_bar();
+    fn p2p_links(&self, slots: &[Slot], kernel: KernelProfile, node: u32) -> Vec<Link> {
+        let nodes = self.sockets + slots.len() as u32;
         let far = |a: u32, b: u32| if a == b { 0 } else { SOCKET_WEIGHT };
         let mut links = Vec::new();
         for other in (0..nodes).filter(|&other| other != node) {
-            let (gpu, peer) = (node.checked_sub(self.sockets), other.checked_sub(self.sockets));
-            let (weight, flags) = match (gpu, peer) {
-                (None, Some(gpu)) if self.socket_of(gpu) != node && large_bar => {
+            let (from, to) = (self.slot(slots, node), self.slot(slots, other));
+            let mut bandwidth = (0, 0);
+            let mut engines = 0;
+            let (weight, flags) = match (from, to) {
+                (None, Some((gpu, to)))
+                    if self.socket_of(slots, gpu) != node && to.part.has_large_bar() =>
+                {
                     (PCIE_WEIGHT + SOCKET_WEIGHT, ENABLED_NON_COHERENT)
                 }
-                (Some(gpu), None) if self.socket_of(gpu) != other => {
+                (Some((gpu, _)), None) if self.socket_of(slots, gpu) != other => {
                     (PCIE_WEIGHT + SOCKET_WEIGHT, ENABLED)
                 }
-                (Some(gpu), Some(peer)) if kernel.p2p && large_bar => {
-                    if self.hive(gpu).is_some() && self.hive(gpu) == self.hive(peer) {
+                (Some((gpu, from)), Some((peer, to))) if kernel.p2p && to.part.has_large_bar() => {
+                    if from.hive.is_some() && from.hive == to.hive {
                         continue;
                     }
-                    let between = far(self.socket_of(gpu), self.socket_of(peer));
+                    let between = far(self.socket_of(slots, gpu), self.socket_of(slots, peer));
+                    // The slowest hop counts, and sockets report no bandwidth.
+                    if between == 0 {
+                        let [from, to] = [from, to].map(|slot| slot.part.chip.pcie_bandwidth);
+                        bandwidth = (PCIE_LEAST_BANDWIDTH, from.min(to));
+                    }
+                    // A copy of the other GPU's link to its CPU, made when the later
+                    // GPU came: only the earlier one's engines were known then.
+                    if gpu > peer {
+                        engines = to.part.pcie_engines();
+                    }
                     (2 * PCIE_WEIGHT + between, ENABLED_NON_COHERENT)
                 }
                 _ => continue,
             };
-            // The slowest hop counts, and sockets report no bandwidth.
-            let (min_bandwidth, max_bandwidth) = if weight == 2 * PCIE_WEIGHT {
-                (PCIE_LEAST_BANDWIDTH, self.pcie_bandwidth())
-            } else {
-                (0, 0)
-            };
-            // A copy of the other GPU's link to its CPU, made when the later GPU
-            // came: only the earlier one's engines were known then.
-            let engines = if gpu > peer && peer.is_some() { self.pcie_engines() } else { 0 };
             links.push(Link {
                 weight,
                 flags,
-                min_bandwidth,
-                max_bandwidth,
+                min_bandwidth: bandwidth.0,
+                max_bandwidth: bandwidth.1,
                 recommended_sdma_engine_id_mask: engines,
                 ..self.link(Link::PCIE, node, other)
             });
         }
         links
-    }
-
-    /// kfd_topology.c: all of the VRAM is visible.
-    fn has_large_bar(&self) -> bool {
-        self.visible_vram.is_none_or(|bar| bar >= self.vram)
-    }
-
-    /// A bit for each SDMA engine that serves PCIe.
-    fn pcie_engines(&self) -> u32 {
-        self.chip.map_or(0, |chip| (1 << chip.pcie_sdma_engines) - 1)
-    }
-
-    fn pcie_bandwidth(&self) -> u32 {
-        self.chip.map_or(0, |chip| chip.pcie_bandwidth)
     }
 }
 
@@ -534,5 +566,34 @@ mod tests {
         assert!(topology.nodes[0].io_links.is_empty());
         let banks = topology.nodes[1].banks.iter().map(|bank| bank.heap_type);
         assert_eq!(banks.collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_mixed_machine_has_the_gpus_of_all_its_parts() {
+        let topology = topology("mi210:gpus=2+rx7900:bar=256M+mi300x:cpx,gpus=1,p2p=1");
+        let versions: Vec<u32> =
+            topology.gpus().map(|(_, gpu)| gpu.properties.gfx_target_version).collect();
+        assert_eq!(versions[..4], [90_010, 90_010, 110_000, 90_402]);
+        assert_eq!(versions.len(), 2 + 1 + 8);
+        let gpus: Vec<_> = topology.gpus().map(|(_, gpu)| gpu).collect();
+        for (n, gpu) in gpus.iter().enumerate() {
+            assert_eq!(gpu.render_minor(), 128 + n as u32);
+            assert_eq!(gpu.has_large_bar(), n != 2);
+        }
+        // Hives are those of one part.
+        let hives: Vec<u64> = gpus.iter().map(|gpu| gpu.properties.hive_id).collect();
+        assert_eq!(hives[0], hives[1]);
+        assert_eq!(hives[2], 0);
+        assert!(hives[3] != hives[0] && hives[3..].iter().all(|hive| *hive == hives[3]));
+        // Nobody reaches the small BAR as a peer, which reaches all others.
+        let small = topology.nodes.iter().position(|node| {
+            node.gpu.as_ref().is_some_and(|gpu| gpu.properties.gfx_target_version == 110_000)
+        });
+        let small = small.unwrap() as u32;
+        assert!(
+            topology.nodes.iter().flat_map(|n| &n.p2p_links).all(|link| { link.node_to != small })
+        );
+        let others = &topology.nodes[small as usize].p2p_links;
+        assert_eq!(others.iter().filter(|link| link.node_to > 1).count(), 10);
     }
 }

@@ -1,14 +1,17 @@
 //! Machines by name.
 //!
 //! A profile's text is `NAME[:OPTION,…]`. `mi300x:gpus=4,vram=64G` is four
-//! GPUs, `mi300x:cpx` eight devices in eight partitions each.
+//! GPUs, `mi300x:cpx` eight devices in eight partitions each. Parts of a mixed
+//! machine are joined by `+`: `mi50:vram=8G+rx7900:gpus=2` is three GPUs of two
+//! kinds.
 //!
 //! | name | machine |
 //! |---|---|
 //! | `cpu-only` | no GPU |
 //! | `mi300x` | 8 gfx942 in one XGMI hive; `spx`, `dpx`, `qpx`, `cpx` choose the partitions |
 //! | `mi210x8` | 8 gfx90a in two hives of four |
-//! | `mi50`, `rx6800`, `rx7900` | one gfx906, gfx1030, gfx1100 |
+//! | `mi210` | one gfx90a |
+//! | `mi50`, `rx6800`, `rx7900`, `rx9070` | one gfx906, gfx1030, gfx1100, gfx1201 |
 //! | `apu` | one gfx1103 in the CPU |
 //!
 //! | option | meaning |
@@ -21,10 +24,14 @@
 //! | `kfd=N` | reported KFD minor |
 //! | `svm=0\|1`, `p2p=0\|1`, `xgmi=0\|1`, `secondary=0\|1`, `dkms=0\|1` | switches |
 //!
+//! `gpus`, `cus`, `vram`, `bar`, `xgmi` and the partitions are each part's own; the other
+//! options are the machine's, in whichever part they stand.
+//!
 //! Sizes end with `K`, `M`, `G` or `T` or are bytes.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
@@ -37,7 +44,7 @@ mod layout;
 
 pub use captured::CapturedTreeError;
 use chips::Chip;
-use layout::Plan;
+use layout::{Part, Plan};
 
 /// What a machine is made of: hardware and kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +120,7 @@ const NAMES: &[(&str, Base)] = &[
     ("mi50", base(Some(&chips::MI50), 1, 1, 16)),
     ("rx6800", base(Some(&chips::RX_6800), 1, 1, 16)),
     ("rx7900", base(Some(&chips::RX_7900), 1, 1, 16)),
+    ("rx9070", base(Some(&chips::RX_9070), 1, 1, 16)),
     ("apu", base(Some(&chips::APU_780M), 1, 1, 16)),
 ];
 
@@ -136,56 +144,43 @@ impl Profile {
     /// # Errors
     /// See [`ProfileError`].
     pub fn parse_on(kernel: KernelProfile, text: &str) -> Result<Profile, ProfileError> {
-        let (name, options) = text.split_once(':').unwrap_or((text, ""));
-        let Some((_, base)) = NAMES.iter().find(|(known, _)| *known == name) else {
-            return Err(ProfileError::UnknownName(name.to_owned()));
-        };
+        let mut parts = Vec::new();
         let mut kernel = kernel;
-        let mut plan = Plan::new(base.chip.copied(), base.devices, base.sockets, base.cores);
-        // The kernel comes first: it sets the defaults that the switches change.
-        for option in options.split(',').filter(|option| option.starts_with("kernel=")) {
-            let value = option.trim_start_matches("kernel=");
-            kernel = KernelProfile::debian(match value {
-                "6.1" => Kernel::V6_1,
-                "6.12" => Kernel::V6_12,
-                "7.2" => Kernel::V7_2,
-                _ => return Err(bad("kernel", value, "6.1, 6.12 or 7.2")),
-            });
-        }
-        for option in options.split(',').filter(|option| !option.is_empty()) {
-            let (key, value) = option.split_once('=').unwrap_or((option, ""));
-            match key {
-                "kernel" => {}
-                "gpus" if base.chip.is_some() => plan.devices = number(key, value, 0..=64)?,
-                "cpus" => plan.sockets = number(key, value, 1..=64)?,
-                "cores" => plan.cores = number(key, value, 1..=1024)?,
-                "vram" if base.chip.is_some() => plan.vram = size(key, value)?,
-                "bar" if base.chip.is_some() => plan.visible_vram = Some(size(key, value)?),
-                "ram" => plan.ram = size(key, value)?,
-                "kfd" => kernel.kfd_minor = number(key, value, 0..=u32::from(u16::MAX))?,
-                "svm" => kernel.svm = switch(key, value)?,
-                "p2p" => kernel.p2p = switch(key, value)?,
-                "cus" if base.chip.is_some() => {
-                    let units = number(key, value, 1..=1024)?;
-                    plan.chip = plan.chip.map(|chip| Chip { compute_units: units, ..chip });
-                }
-                "xgmi" if base.chip.is_some() => plan.xgmi = switch(key, value)?,
-                "secondary" => kernel.secondary_contexts = switch(key, value)?,
-                "dkms" => {
-                    kernel.out_of_tree = switch(key, value)?;
-                    kernel.svm |= kernel.out_of_tree;
-                    kernel.p2p |= kernel.out_of_tree;
-                }
-                "spx" | "dpx" | "qpx" | "cpx" if plan.dies() > 1 && value.is_empty() => {
-                    plan.partitions = match key {
-                        "spx" => 1,
-                        "dpx" => 2,
-                        "qpx" => 4,
-                        _ => plan.dies(),
-                    };
-                }
-                _ => return Err(ProfileError::UnknownOption(option.to_owned())),
+        for part in text.split('+') {
+            let (name, options) = part.split_once(':').unwrap_or((part, ""));
+            let Some((_, base)) = NAMES.iter().find(|(known, _)| *known == name) else {
+                return Err(ProfileError::UnknownName(name.to_owned()));
+            };
+            // The kernel comes first: it sets the defaults that the switches change.
+            for option in options.split(',').filter(|option| option.starts_with("kernel=")) {
+                let value = option.trim_start_matches("kernel=");
+                kernel = KernelProfile::debian(match value {
+                    "6.1" => Kernel::V6_1,
+                    "6.12" => Kernel::V6_12,
+                    "7.2" => Kernel::V7_2,
+                    _ => return Err(bad("kernel", value, "6.1, 6.12 or 7.2")),
+                });
             }
+            parts.push((base, options));
+        }
+        let most = |number: fn(&Base) -> u32| parts.iter().map(|(base, _)| number(base)).max();
+        let sockets = most(|base| base.sockets).unwrap_or(1);
+        let cores = most(|base| base.cores).unwrap_or(1);
+        let has_gpus = parts.iter().any(|(base, _)| base.chip.is_some());
+        let mut plan = Plan::new(sockets, cores, has_gpus);
+        for (base, options) in parts {
+            let mut part = base.chip.map(|chip| Part::new(*chip, base.devices));
+            for option in options.split(',').filter(|option| !option.is_empty()) {
+                let (key, value) = option.split_once('=').unwrap_or((option, ""));
+                let known = match &mut part {
+                    Some(part) => apply_to_part(part, key, value)?,
+                    None => false,
+                };
+                if !known && !apply_to_machine(&mut plan, &mut kernel, key, value)? {
+                    return Err(ProfileError::UnknownOption(option.to_owned()));
+                }
+            }
+            plan.parts.extend(part);
         }
         let topology = plan.build(kernel)?;
         Ok(Profile { kernel, topology, captured: captured::Files::default() })
@@ -207,6 +202,53 @@ impl Profile {
         let topology = captured.topology()?;
         Ok(Profile { kernel, topology, captured })
     }
+}
+
+/// Whether the option is one of a kind of GPU; then it was applied.
+fn apply_to_part(part: &mut Part, key: &str, value: &str) -> Result<bool, ProfileError> {
+    match key {
+        "gpus" => part.devices = number(key, value, 0..=64)?,
+        "vram" => part.vram = size(key, value)?,
+        "bar" => part.visible_vram = Some(size(key, value)?),
+        "cus" => part.chip.compute_units = number(key, value, 1..=1024)?,
+        "xgmi" => part.xgmi = switch(key, value)?,
+        "spx" | "dpx" | "qpx" | "cpx" if part.dies() > 1 && value.is_empty() => {
+            part.partitions = match key {
+                "spx" => 1,
+                "dpx" => 2,
+                "qpx" => 4,
+                _ => part.dies(),
+            };
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Whether the option is one of the machine or the kernel; then it was applied.
+fn apply_to_machine(
+    plan: &mut Plan,
+    kernel: &mut KernelProfile,
+    key: &str,
+    value: &str,
+) -> Result<bool, ProfileError> {
+    match key {
+        "kernel" => {}
+        "cpus" => plan.sockets = number(key, value, 1..=64)?,
+        "cores" => plan.cores = number(key, value, 1..=1024)?,
+        "ram" => plan.ram = size(key, value)?,
+        "kfd" => kernel.kfd_minor = number(key, value, 0..=u32::from(u16::MAX))?,
+        "svm" => kernel.svm = switch(key, value)?,
+        "p2p" => kernel.p2p = switch(key, value)?,
+        "secondary" => kernel.secondary_contexts = switch(key, value)?,
+        "dkms" => {
+            kernel.out_of_tree = switch(key, value)?;
+            kernel.svm |= kernel.out_of_tree;
+            kernel.p2p |= kernel.out_of_tree;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 impl FromStr for Profile {
@@ -298,6 +340,20 @@ mod tests {
     }
 
     #[test]
+    fn options_of_a_part_are_its_own_and_others_the_machines() {
+        let profile =
+            Profile::parse("mi50:vram=8G,cpus=2+rx7900:gpus=2,kernel=7.2+cpu-only:cores=3")
+                .unwrap();
+        assert_eq!(profile.kernel.kernel, Kernel::V7_2);
+        assert_eq!(profile.topology.nodes.len(), 2 + 3);
+        let vram: Vec<u64> = profile.topology.gpus().map(|(_, gpu)| gpu.vram >> 30).collect();
+        assert_eq!(vram, [8, 24, 24]);
+        assert_eq!(profile.topology.nodes[1].cpu.as_ref().unwrap().cores, 3);
+        assert!(Profile::parse("mi50+").is_err());
+        assert!(Profile::parse("mi50:cpx+mi300x").is_err());
+    }
+
+    #[test]
     fn the_kernel_may_come_after_its_switches() {
         let profile = Profile::parse("rx7900:svm=0,kernel=7.2").unwrap();
         assert!(!profile.kernel.svm);
@@ -323,7 +379,7 @@ mod tests {
         assert_eq!(
             message("mi300"),
             "no machine is called \"mi300\"; there are cpu-only, mi300x, mi210x8, mi210, mi50, \
-             rx6800, rx7900, apu"
+             rx6800, rx7900, rx9070, apu"
         );
         assert_eq!(message("rx7900:cpx"), "no option \"cpx\"");
         assert_eq!(message("cpu-only:gpus=1"), "no option \"gpus=1\"");
