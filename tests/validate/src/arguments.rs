@@ -16,8 +16,8 @@ usage: kfd-validate [info] [OPTION...]
 
 Which machine:
   --real            this machine's driver, /dev/kfd
-  --sim PROFILE     a simulated machine: mi300x, mi300x:cpx, mi210x8, rx7900, apu,
-                    cpu-only, with parameters as in mi300x:gpus=4,vram=64G
+  --sim PROFILE     a simulated machine: mi300x, mi210x8, mi210, mi50, rx6800, rx7900,
+                    apu or cpu-only, with parameters as in mi300x:cpx,gpus=4,vram=64G
   --tree FOLDER     a captured topology tree: FOLDER itself, or topology,
                     sys/devices/virtual/kfd/kfd/topology or
                     sys/class/kfd/kfd/topology in it
@@ -335,6 +335,16 @@ mod tests {
         assert_eq!(parse(&words), Err(Misuse::NotText("--sim", b"mi\xff".to_vec())));
         let words: [&[u8]; 1] = [b""];
         assert_eq!(parse(&words), Err(Misuse::UnknownCommand(vec![])));
+    }
+
+    #[test]
+    fn help_names_every_simulated_machine_and_fits_a_terminal() {
+        for name in kfd_sim::Profile::names() {
+            let words = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+            assert!(HELP.split(words).any(|word| word == name), "{name}");
+        }
+        assert!(kfd_sim::Profile::parse("mi300x:cpx,gpus=4,vram=64G").is_ok());
+        assert!(HELP.lines().all(|line| line.len() <= 90));
     }
 
     #[test]

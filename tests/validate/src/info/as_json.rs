@@ -363,7 +363,7 @@ mod tests {
         let value = read(&written(&Machine::Real(None), &sample::apu(), &[]));
         assert_eq!(value["nodes"][0]["caches"][0]["siblings"], json!([0, 5]));
         assert_eq!(value["nodes"][0]["gfx_override"], json!("gfx900"));
-        assert_eq!(value["nodes"][0]["marketing_name"], json!("AMD Radeon Vega\u{9b}31m Graphics"));
+        assert_eq!(value["nodes"][0]["marketing_name"], json!("AMD Ryzen 7\u{9b}31m with Radeon"));
         assert_eq!(value["nodes"][0]["integrated"], json!(true));
     }
 

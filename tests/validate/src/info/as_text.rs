@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use hsakmt_core::context::Version;
-use hsakmt_core::topology::{Cache, HeapType, HiddenBecause, MemoryBank, Node};
+use hsakmt_core::topology::{Cache, HeapType, HiddenBecause, MemoryBank, Name, Node};
 
 use super::description::{Description, compute_units};
 use super::{folding, links};
@@ -62,19 +62,25 @@ fn summary(machine: &Machine, description: &Description) -> String {
     if !settled {
         text.push_str(", still changing");
     }
-    let oem = eight_characters(system.platform_oem);
-    let id = eight_characters(system.platform_id);
-    if !oem.is_empty() || !id.is_empty() {
+    if (system.platform_oem, system.platform_id) != (0, 0) {
+        let oem = firmware_name(system.platform_oem);
+        let id = firmware_name(system.platform_id);
         let _ = write!(text, "; platform {oem} {id} {}", system.platform_rev);
     }
     text
 }
 
-/// The text of an ACPI id, first character in the lowest byte.
-fn eight_characters(id: u64) -> String {
+/// The text of an ACPI id, first character in the lowest byte, or the number
+/// that is none.
+fn firmware_name(id: u64) -> String {
     let bytes = id.to_le_bytes();
     let end = bytes.iter().rposition(|&byte| byte != 0 && byte != b' ').map_or(0, |last| last + 1);
-    Printable(bytes.get(..end).unwrap_or(&[])).to_string()
+    match bytes.get(..end) {
+        Some(text) if !text.is_empty() && text.iter().all(|byte| matches!(byte, b' '..=b'~')) => {
+            text.iter().map(|&byte| char::from(byte)).collect()
+        }
+        _ => format!("{id:#x}"),
+    }
 }
 
 /// The hidden nodes by reason, in the order of their first node.
@@ -167,6 +173,12 @@ fn size_of_heaps(node: &Node, heaps: &[HeapType]) -> String {
     if total == 0 { String::new() } else { Size(total).to_string() }
 }
 
+/// The first of the names that is one.
+fn first_name(names: &[Name]) -> Option<String> {
+    let name = names.iter().find(|name| !name.is_empty())?;
+    Some(Printable(name.as_bytes()).to_string())
+}
+
 fn cpus(nodes: &[Node]) -> Table {
     let headings = [
         ("CPU nodes", Align::Left),
@@ -179,11 +191,7 @@ fn cpus(nodes: &[Node]) -> Table {
         if node.is_gpu() && node.cpu_cores_count == 0 {
             return Vec::new();
         }
-        let name = if node.is_gpu() { node.asic_name } else { node.marketing_name };
-        let name = match Printable(name.as_bytes()).to_string() {
-            name if name.is_empty() => "CPU".into(),
-            name => name,
-        };
+        let name = first_name(&[node.marketing_name]).unwrap_or("CPU".into());
         alloc::vec![alloc::vec![
             name,
             number(node.cpu_cores_count),
@@ -212,9 +220,12 @@ fn gpus(nodes: &[Node]) -> Table {
         if !node.is_gpu() {
             return Vec::new();
         }
-        let names = [node.marketing_name, node.amd_name, node.asic_name];
-        let name = names.iter().find(|name| !name.is_empty());
-        let name = name.map_or("GPU".into(), |name| Printable(name.as_bytes()).to_string());
+        let name = match node.cpu_cores_count {
+            0 => first_name(&[node.marketing_name, node.amd_name, node.asic_name]),
+            // In a node that is both, the first name is the CPU's.
+            _ => first_name(&[node.amd_name, node.asic_name]),
+        };
+        let name = name.unwrap_or("GPU".into());
         let gfx = match node.gfx_override {
             Some(version) => format!("{version} (override of {})", node.gfx_version),
             None if node.gfx_version.is_unknown() => String::new(),
@@ -444,6 +455,14 @@ mod tests {
     #[test]
     fn a_node_may_be_both_and_hostile() {
         assert_golden("sample/cpu_with_gpu.txt", &written(&sample::apu(), &[]));
+    }
+
+    #[test]
+    fn a_platform_may_have_no_name() {
+        assert_eq!(firmware_name(u64::from_le_bytes(*b"Super  \0")), "Super");
+        assert_eq!(firmware_name(1), "0x1");
+        assert_eq!(firmware_name(0), "0x0");
+        assert_eq!(firmware_name(u64::from_le_bytes(*b"A\x1bB     ")), "0x2020202020421b41");
     }
 
     #[test]
