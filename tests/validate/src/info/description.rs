@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use hsakmt_core::context::Machine;
-use hsakmt_core::topology::{HiddenNode, Node, Snapshot, SystemProperties};
+use hsakmt_core::topology::{HeapType, HiddenNode, Node, Snapshot, SystemProperties};
 
 /// What the kernel says about a machine.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +39,12 @@ impl From<&Machine> for Description {
         for node in &mut description.nodes {
             let apertures = machine.apertures_of(node);
             node.banks = node.memory_banks(&apertures).collect();
+            for bank in &mut node.banks {
+                // Where this process happened to map the page says nothing about the machine.
+                if bank.heap_type == HeapType::MMIO_REMAP {
+                    bank.virtual_base_address = 0;
+                }
+            }
         }
         description
     }
