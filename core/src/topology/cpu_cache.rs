@@ -242,18 +242,25 @@ fn bytes_of(text: &[u8]) -> u32 {
 }
 
 /// The numbers of a kernel list such as `0-3,64,66-67`; ends at the first thing
-/// that is no range.
+/// that is no range, or does not ascend as the kernel's lists do. So however long
+/// a text is, it gives each number once.
 fn processors(text: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let mut least = 0;
     text.trim_ascii()
         .split(|&byte| byte == b',')
-        .map_while(|range| {
+        .map_while(move |range| {
             let mut ends = range.split(|&byte| byte == b'-').map(super::properties::number);
             let first = u32::try_from(ends.next()??).ok()?;
             let last = match ends.next() {
                 None => first,
                 Some(last) => u32::try_from(last?).ok()?,
             };
-            Some(first..=last.min(LAST_PROCESSOR))
+            let range = first..=last.min(LAST_PROCESSOR);
+            if first < least {
+                return None;
+            }
+            least = range.end().saturating_add(1).max(least);
+            Some(range)
         })
         .flatten()
 }
@@ -272,6 +279,8 @@ mod tests {
         assert_eq!(list(b"0-3,64,66-67\n"), [0, 1, 2, 3, 64, 66, 67]);
         assert_eq!(list(b"\n"), []);
         assert_eq!(list(b"5-3"), []);
+        assert_eq!(list(b"2,0-1,3"), [2]);
+        assert_eq!(list(b"0-2,2-3"), [0, 1, 2]);
         assert_eq!(list(b"1,x,2"), [1]);
         assert_eq!(list(b"1-"), []);
         assert_eq!(list(b"70000"), []);

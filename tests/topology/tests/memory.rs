@@ -1,4 +1,5 @@
-//! Allocation that is refused, at every place where something is allocated.
+//! Allocation that is refused, at every place where something is allocated, and
+//! how much is allocated.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -20,6 +21,15 @@ struct Refusing;
 thread_local! {
     /// Allocations until the refused one; `None`: none is.
     static UNTIL: Cell<Option<u32>> = const { Cell::new(None) };
+    /// Bytes that the thread holds, and the most it held; may wrap, as blocks of
+    /// other threads are freed here, too.
+    static HELD: Cell<usize> = const { Cell::new(0) };
+    static MOST_HELD: Cell<usize> = const { Cell::new(0) };
+}
+
+fn hold(more: usize, less: usize) {
+    HELD.set(HELD.get().wrapping_add(more).wrapping_sub(less));
+    MOST_HELD.set(MOST_HELD.get().max(HELD.get()));
 }
 
 fn refused(layout: Layout) -> bool {
@@ -35,11 +45,13 @@ unsafe impl GlobalAlloc for Refusing {
         if refused(layout) {
             return std::ptr::null_mut();
         }
+        hold(layout.size(), 0);
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        hold(0, layout.size());
         // SAFETY: the caller's promise; the pointer is the system allocator's.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -48,6 +60,7 @@ unsafe impl GlobalAlloc for Refusing {
         if refused(layout) {
             return std::ptr::null_mut();
         }
+        hold(size, layout.size());
         // SAFETY: the caller's promise; the pointer is the system allocator's.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -164,4 +177,34 @@ fn every_refused_allocation_is_no_memory() {
         *content = text.replace("p2p_links_count", "other_count").into_bytes();
     }
     every_refusal(old, &SETTINGS);
+}
+
+/// Bytes that a snapshot of a machine with so many nodes holds, and what reading
+/// it takes at most. Each GPU is linked to its CPU alone.
+fn bytes(nodes: u32) -> [usize; 2] {
+    let os = Quiet { tree: Tree::of_gpus(nodes - 2, false), word: AtomicU32::new(1) };
+    let before = HELD.get();
+    MOST_HELD.set(before);
+    let snapshot = read_snapshot(&os, &SETTINGS, &mut Unopened).expect("a snapshot");
+    assert_eq!(snapshot.nodes().len(), nodes as usize);
+    [HELD.get() - before, MOST_HELD.get() - before]
+}
+
+#[test]
+fn memory_grows_with_the_nodes_and_no_faster() {
+    let [small, middle, large] = [66, 130, 513].map(|nodes| (nodes as usize, bytes(nodes)));
+    for kind in 0..2 {
+        for (fewer, more) in [(small, middle), (middle, large)] {
+            let of_fewer = fewer.1[kind] / fewer.0;
+            let of_more = more.1[kind] / more.0;
+            // Vectors that double leave up to half of themselves empty.
+            assert!(
+                of_more <= of_fewer * 3 / 2,
+                "{of_fewer} bytes a node of {}, {of_more} of {}",
+                fewer.0,
+                more.0
+            );
+        }
+        assert!(large.1[kind] / large.0 < 4096, "{} bytes", large.1[kind]);
+    }
 }
