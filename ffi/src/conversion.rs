@@ -115,8 +115,10 @@ pub(crate) fn bank(bank: &MemoryBank) -> HsaMemoryProperties {
 /// A cache.
 pub(crate) fn cache(cache: &Cache) -> internal::CacheProperties {
     let mut sibling_map = [0; HSA_CPU_SIBLINGS];
-    for (to, from) in sibling_map.iter_mut().zip(cache.sibling_map.iter()) {
-        *to = from;
+    for processor in cache.sibling_map.sharing() {
+        if let Some(entry) = sibling_map.get_mut(processor) {
+            *entry = 1;
+        }
     }
     internal::CacheProperties {
         processor_id_low: cache.processor_id_low,

@@ -45,6 +45,19 @@ impl SiblingMap {
         self.words.iter().flat_map(|word| (0..64).map(move |bit| (word >> bit & 1) as u32))
     }
 
+    /// The processors that share the cache, ascending. Costs nothing for those
+    /// that do not.
+    pub fn sharing(&self) -> impl Iterator<Item = usize> + '_ {
+        (0usize..).step_by(64).zip(self.words).flat_map(|(first, word)| {
+            let mut rest = word;
+            core::iter::from_fn(move || {
+                let lowest = (rest != 0).then(|| rest.trailing_zeros())?;
+                rest &= rest.wrapping_sub(1);
+                Some(first.wrapping_add(lowest as usize))
+            })
+        })
+    }
+
     /// The entries as bits, the first in the lowest bit of the first word.
     #[must_use]
     pub const fn words(&self) -> &[u64; 4] {
@@ -129,7 +142,21 @@ mod tests {
     use alloc::vec::Vec;
 
     fn siblings(map: &SiblingMap) -> Vec<usize> {
-        (0..SiblingMap::LENGTH).filter(|&processor| map.contains(processor)).collect()
+        let siblings: Vec<usize> =
+            (0..SiblingMap::LENGTH).filter(|&processor| map.contains(processor)).collect();
+        assert!(map.sharing().eq(siblings.iter().copied()));
+        siblings
+    }
+
+    #[test]
+    fn every_place_of_the_map() {
+        let mut map = SiblingMap::default();
+        for processor in [0, 63, 64, 127, 255] {
+            map.insert(processor);
+        }
+        assert_eq!(siblings(&map), [0, 63, 64, 127, 255]);
+        assert_eq!(siblings(&SiblingMap { words: [u64::MAX; 4] }).len(), SiblingMap::LENGTH);
+        assert_eq!(siblings(&SiblingMap::default()), []);
     }
 
     #[test]

@@ -227,10 +227,7 @@ impl FolderMachine {
     pub fn new(folder: &Path, profile: &Profile) -> FolderMachine {
         let machine = Machine::new(profile);
         machine.keep_log(false);
-        FolderMachine {
-            os: FolderOs::new(folder),
-            driver: SimulatedDriver(machine.spawn(Linux)),
-        }
+        FolderMachine { os: FolderOs::new(folder), driver: SimulatedDriver(machine.spawn(Linux)) }
     }
 }
 

@@ -63,11 +63,15 @@ fn main() -> ExitCode {
         }
     }
     let scratch = ScratchFolder::new();
-    let named = if folders.is_empty() { the_capture(&scratch) } else { complete_all(&folders, &scratch) };
+    let named =
+        if folders.is_empty() { the_capture(&scratch) } else { complete_all(&folders, &scratch) };
     let mut within = true;
     for (name, folder) in named {
         let profile = captured(&tree_of(&folder)).expect("a topology");
-        row(&name, &measure(&FolderMachine::new(&folder, &profile), GpuSelection::All).expect("a machine"));
+        row(
+            &name,
+            &measure(&FolderMachine::new(&folder, &profile), GpuSelection::All).expect("a machine"),
+        );
         if let Some(id) = last_gpu(&profile) {
             let machine = FolderMachine::new(&folder, &profile);
             let one = GpuSelection::Only(vec![id]);
@@ -93,7 +97,16 @@ fn heading() {
     );
     println!(
         "{:<26} {:>5} | {:>7} {:>7} | {:>5} | {:>7} {:>7} {:>8} | {:>7} | {:>7}",
-        "machine", "nodes", "calls", "files", "calls", "calls", "files", "requests", "calls", "calls"
+        "machine",
+        "nodes",
+        "calls",
+        "files",
+        "calls",
+        "calls",
+        "files",
+        "requests",
+        "calls",
+        "calls"
     );
 }
 
@@ -150,7 +163,9 @@ fn tell_instructions(way: &str, label: &str, folder: &Path, scratch: &ScratchFol
     let arguments = ["--counted-run", way, folder];
     match instructions::count(&program, &arguments, scratch.path()) {
         Ok(count) => {
-            println!("open, acquire and every query through the {label}: {count} user instructions");
+            println!(
+                "open, acquire and every query through the {label}: {count} user instructions"
+            );
             if count > BUDGET {
                 println!("not ok - more than {BUDGET}");
             }

@@ -7,6 +7,7 @@ use std::fmt;
 
 use hsakmt_core::errno::Errno;
 use hsakmt_fuzz::files;
+use kfd_validate::init::programs::Program;
 use kfd_validate::init::{System, modules};
 use libfuzzer_sys::fuzz_target;
 
@@ -56,12 +57,18 @@ impl System for Machine<'_> {
         Err(Errno::ENOSYS)
     }
 
-    fn run(&self, _: &CStr, _: &[CString]) -> Result<u32, Errno> {
+    fn run(&self, _: &Program, _: &[CString]) -> Result<u32, Errno> {
         Err(Errno::ENOSYS)
     }
 
     fn tell(&self, _: &CStr, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::ENOSYS)
+    }
+
+    fn settle(&self) {}
+
+    fn power_off(&self) -> Errno {
+        Errno::ENOSYS
     }
 
     fn say(&self, _: fmt::Arguments<'_>) {}
