@@ -161,6 +161,11 @@ impl GpuMemory {
         vram_limit(topology, gpu).saturating_sub(used) / GRANULE * GRANULE
     }
 
+    /// Bytes of a GPU's VRAM and of all system memory of the driver in use.
+    pub(crate) fn used(&self, gpu_id: u32) -> (u64, u64) {
+        (self.vram_used.get(&gpu_id).map_or(0, |vram| vram.bytes), self.gtt_used)
+    }
+
     pub(crate) fn get_mut(&mut self, id: MemoryId) -> Option<&mut Memory> {
         self.memories.get_mut(&id)
     }

@@ -374,7 +374,8 @@ impl State {
         }
     }
 
-    fn collect_memory(&mut self) {
+    /// Ends memory that nobody has any more.
+    pub(crate) fn collect_memory(&mut self) {
         if !self.memory.has_orphans() {
             return;
         }

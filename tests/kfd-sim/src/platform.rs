@@ -468,7 +468,8 @@ impl<H: Os> Driver for SimPlatform<H> {
         let clock = |clock| self.host.now(clock);
         let node = state.file(pid, descriptor).and_then(|(_, file)| file.node());
         let result = device::execute(&mut state, pid, descriptor, call, &clock);
-        state.collect();
+        // No request ends a file or an object.
+        state.collect_memory();
         state.record(pid, result, || {
             Operation::Execute(Execution {
                 descriptor,

@@ -54,9 +54,12 @@ fn vram_gtt(request: &Request<'_, '_, '_>) -> Vec<u8> {
 /// heap_usage, max_allocation u64.
 fn memory(request: &Request<'_, '_, '_>) -> Vec<u8> {
     let gpu = request.gpu;
-    [gpu.vram, gpu.visible_vram, gpu.gtt]
+    let (vram, gtt) = request.state.memory.used(gpu.id);
+    // Where memory is within the VRAM is not modelled: the visible part fills first.
+    let visible = gpu.visible_vram.min(vram);
+    [(gpu.vram, vram), (gpu.visible_vram, visible), (gpu.gtt, gtt)]
         .into_iter()
-        .flat_map(|total| [total, total, 0, total / 4 * 3])
+        .flat_map(|(total, used)| [total, total, used, total / 4 * 3])
         .flat_map(u64::to_ne_bytes)
         .collect()
 }
@@ -130,8 +133,9 @@ mod tests {
     use hsakmt_core::errno::Errno;
     use hsakmt_core::seam::Array;
     use hsakmt_core::uapi::amdgpu::{Info, InfoQuery};
+    use hsakmt_core::uapi::kfd::AllocMemoryFlags as Flags;
 
-    use crate::fixture::{Sim, ask_with, boot, broken, render};
+    use crate::fixture::{Sim, alloc, ask_with, bind, boot, broken, render};
     use crate::violation::Rule;
 
     fn info(sim: &Sim, query: u32, return_size: u32, room: usize) -> Result<Vec<u8>, Errno> {
@@ -191,6 +195,19 @@ mod tests {
         assert_eq!(words(&info(&sim, super::VRAM_GTT, 24, 24).unwrap()), [8 << 30, 1 << 28, gtt]);
         let heaps = words(&info(&sim, super::MEMORY, 96, 96).unwrap());
         assert_eq!([heaps[0], heaps[4], heaps[8]], [8 << 30, 1 << 28, gtt]);
+    }
+
+    #[test]
+    fn usage_is_that_of_all_processes() {
+        let sim = boot("rx7900");
+        let bound = bind(&sim);
+        for (flags, size) in [(Flags::VRAM, 0x3000), (Flags::GTT, 0x5000)] {
+            alloc(&sim, &bound.kfd, 0, flags, 0, size).unwrap();
+        }
+        let other = sim.machine().spawn(crate::AddressesOnly::new());
+        let heaps = words(&info(&other, super::MEMORY, 96, 96).unwrap());
+        // The trap page is system memory too.
+        assert_eq!([heaps[2], heaps[6], heaps[10]], [0x3000, 0x3000, 0x5000 + 8192]);
     }
 
     #[test]

@@ -239,8 +239,10 @@ pub(crate) fn free_all(state: &mut State, object: &KfdObject) {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use hsakmt_core::errno::Errno;
-    use hsakmt_core::seam::{Driver, MapDevice, Mapping, Os, Placement, Protection};
+    use hsakmt_core::seam::{Driver, EndOfFile, MapDevice, Mapping, Os, Placement, Protection};
     use hsakmt_core::uapi::kfd::{
         AllocMemoryFlags as Flags, AllocMemoryOfGpu, AvailableMemory, CreateProcess,
     };
@@ -500,6 +502,24 @@ mod tests {
         assert_eq!(errno(&other, &others.kfd, Flags::GTT, (1 << 30) - 4096), Ok(()));
         let late = sim.machine().spawn(crate::AddressesOnly::new());
         assert_eq!(acquire(&late, &kfd(&late), &render(&late, 0), 0), Err(Errno::ENOMEM));
+    }
+
+    #[test]
+    fn the_process_folder_shows_the_video_memory_of_the_process() {
+        let sim = boot("rx7900");
+        let bound = bind(&sim);
+        let path = format!("/sys/class/kfd/kfd/proc/{}/vram_{}", sim.process_id(), gpu_id(&sim, 0));
+        let path = std::ffi::CString::new(path).unwrap();
+        let shown = || {
+            let mut bytes = alloc::vec::Vec::new();
+            sim.read_file(&path, &mut bytes, 100, EndOfFile::ShortRead).unwrap();
+            alloc::string::String::from_utf8(bytes).unwrap()
+        };
+        assert_eq!(shown(), "0\n");
+        let take = |flags| errno(&sim, &bound.kfd, flags, 0x3000).unwrap();
+        take(Flags::VRAM);
+        take(Flags::GTT);
+        assert_eq!(shown(), "12288\n");
     }
 
     #[test]

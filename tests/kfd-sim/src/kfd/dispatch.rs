@@ -9,8 +9,8 @@ use hsakmt_core::uapi::Direction;
 
 use super::requests::{self, Known, Origin};
 use super::{
-    KfdObject, ObjectId, apertures, buffers, check_owner, clocks, context, gpu_mapping, memory,
-    policy, runtime, tile, version, vm,
+    KfdObject, ObjectId, addresses, apertures, buffers, check_owner, clocks, context, gpu_mapping,
+    memory, policy, runtime, tile, version, vm,
 };
 use crate::descriptor::FileId;
 use crate::machine::State;
@@ -108,7 +108,9 @@ fn handle(request: &mut Request<'_, '_, '_>, known: &Known) -> Result<u32, Errno
         0x04 => policy::set(request),
         0x05 => clocks::get(request),
         0x06 => apertures::get(request),
+        0x11 => addresses::set_scratch(request),
         0x12 => tile::get(request),
+        0x13 => addresses::set_trap_handler(request),
         0x14 => apertures::get_new(request),
         0x15 => vm::acquire(request),
         0x16 => buffers::alloc(request),

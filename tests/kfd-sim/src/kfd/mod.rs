@@ -10,11 +10,12 @@ use hsakmt_core::seam::DeviceNode;
 
 use crate::address_space::SpaceId;
 use crate::descriptor::FileId;
-use crate::gpu_memory::MemoryId;
+use crate::gpu_memory::{MemoryId, Place};
 use crate::machine::{Condition, State};
 use crate::process::Pid;
 use crate::violation::Rule;
 
+mod addresses;
 mod apertures;
 mod buffers;
 mod clocks;
@@ -75,6 +76,7 @@ pub(crate) struct GpuRecord {
     pub doorbells: bool,
     /// The buffers of the GPU by the low half of their handle.
     pub buffers: BTreeMap<u32, buffers::Buffer>,
+    pub addresses: addresses::Addresses,
     /// What the driver's trap handler takes.
     pub trap_memory: Option<MemoryId>,
 }
@@ -82,6 +84,12 @@ pub(crate) struct GpuRecord {
 impl KfdObject {
     pub(crate) fn bound_files(&self) -> impl Iterator<Item = FileId> + '_ {
         self.records.iter().filter_map(|record| record.file)
+    }
+
+    /// Bytes of VRAM that the object's buffers of a GPU have.
+    pub(crate) fn vram(&self, gpu_id: u32) -> u64 {
+        let buffers = self.gpu(gpu_id).into_iter().flat_map(|record| record.buffers.values());
+        buffers.filter(|buffer| buffer.place == Place::Vram).map(|buffer| buffer.size).sum()
     }
 
     pub(crate) fn record_mut(&mut self, gpu_id: u32) -> Option<&mut GpuRecord> {
@@ -137,6 +145,7 @@ fn new_object(state: &State, pid: Pid, space: SpaceId, kind: Kind) -> Result<Kfd
         policy: None,
         doorbells: false,
         buffers: BTreeMap::new(),
+        addresses: addresses::Addresses::default(),
         trap_memory: None,
     };
     Ok(KfdObject {

@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use super::{KfdObject, Kind, ObjectId};
 use crate::machine::State;
-use crate::sysfs::KFD;
+use crate::sysfs::{Attribute, KFD};
 
 /// Makes the folder of an object; it appears with the object.
 pub(super) fn put(state: &mut State, id: ObjectId) {
@@ -22,7 +22,7 @@ pub(super) fn put(state: &mut State, id: ObjectId) {
     }
     tree.put_folder(&format!("{folder}/queues"));
     for gpu in gpus {
-        tree.put_bytes(&format!("{folder}/vram_{gpu}"), *b"0\n");
+        tree.put_generated(&format!("{folder}/vram_{gpu}"), Attribute::VramOf(id, gpu));
         tree.put_bytes(&format!("{folder}/sdma_{gpu}"), *b"0\n");
         tree.put_bytes(&format!("{folder}/stats_{gpu}/evicted_ms"), *b"0\n");
         for name in ["faults", "page_in", "page_out"].iter().filter(|_| svm) {

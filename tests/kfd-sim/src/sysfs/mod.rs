@@ -187,6 +187,10 @@ fn print(state: &mut State, attribute: Attribute) -> Result<Vec<u8>, Errno> {
             }
             format!("{number}\n")
         }
+        Attribute::VramOf(object, gpu_id) => {
+            let bytes = state.objects.get(&object).map_or(0, |object| object.vram(gpu_id));
+            format!("{bytes}\n")
+        }
         Attribute::SystemProperties => nodes::system_properties(topology),
         Attribute::GpuId(n) => {
             let ready = !state.not_ready.contains(&n);

@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::FileKind;
 
+use crate::kfd::ObjectId;
+
 /// What a name stands for.
 #[derive(Debug, Clone)]
 pub(crate) enum Entry {
@@ -44,6 +46,8 @@ pub(crate) enum Attribute {
     IoLink(usize, usize),
     P2pLink(usize, usize),
     CpuInfo,
+    /// `vram_<gpu>` of a process object.
+    VramOf(ObjectId, u32),
 }
 
 /// A folder.
