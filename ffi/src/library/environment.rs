@@ -5,11 +5,12 @@
 //! | `HSA_OVERRIDE_GFX_VERSION` | the gfx version of every GPU, "M.m.s" |
 //! | `HSA_OVERRIDE_GFX_VERSION_<node>` | the same for one node |
 //! | `HSA_USE_SVM` | "0": no SVM calls |
+//! | `HSAKMT_GPUS` | the only GPUs to use, by kernel id (`gpu_id` in sysfs), separated by commas; what is no number names none |
 //! | `HSAKMT_DEBUG_LEVEL` | 3, 4, 6, 7: errors, warnings, information, debugging on stderr |
 
 use alloc::vec::Vec;
 
-use hsakmt_core::context::Options;
+use hsakmt_core::context::{GpuSelection, Options};
 use hsakmt_core::error::Error;
 use hsakmt_core::fallible::{try_extend_from_slice, try_push};
 use hsakmt_core::log::Level;
@@ -33,6 +34,7 @@ pub(super) fn apply(environment: &mut Environment, variable: &[u8]) -> Result<()
     let (name, value) = variable.split_at(at);
     let value = value.get(1..).unwrap_or_default();
     match name {
+        b"HSAKMT_GPUS" => options.gpus = GpuSelection::Only(numbers(value)?),
         b"HSA_USE_SVM" => options.svm_api = value != b"0",
         b"HSAKMT_DEBUG_LEVEL" => *log_level = number(value).and_then(level),
         GFX_OVERRIDE => options.gfx_override = Some(copy(value)?),
@@ -53,6 +55,15 @@ fn copy(value: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(copy)
 }
 
+/// Decimal numbers between commas; what is none is left out.
+fn numbers(list: &[u8]) -> Result<Vec<u32>, Error> {
+    let mut numbers = Vec::new();
+    for number in list.split(|&byte| byte == b',').filter_map(|text| number(text.trim_ascii())) {
+        try_push(&mut numbers, number)?;
+    }
+    Ok(numbers)
+}
+
 /// A decimal number without sign or blanks.
 fn number(text: &[u8]) -> Option<u32> {
     if text.is_empty() {
@@ -67,6 +78,7 @@ fn number(text: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     fn environment(variables: &[&[u8]]) -> Environment {
         let mut environment = Environment::default();
@@ -84,8 +96,10 @@ mod tests {
             b"HSA_OVERRIDE_GFX_VERSION_12=9.0.6",
             b"HSA_USE_SVM=0",
             b"HSAKMT_DEBUG_LEVEL=6",
+            b"HSAKMT_GPUS=61116, 7,x,,-1,99999999999",
         ]);
         assert_eq!(log_level, Some(Level::Info));
+        assert_eq!(options.gpus, GpuSelection::Only(vec![61116, 7]));
         assert_eq!(options.gfx_override.as_deref(), Some(&b"10.3.0"[..]));
         assert_eq!(options.node_gfx_overrides.len(), 1);
         assert_eq!(options.node_gfx_overrides[0], (12, b"9.0.6".to_vec()));
@@ -106,6 +120,7 @@ mod tests {
             b"HSAKMT_DEBUG_LEVEL=info",
         ]);
         assert_eq!(log_level, None);
+        assert_eq!(options.gpus, GpuSelection::All);
         assert!(options.svm_api && options.node_gfx_overrides.is_empty());
         assert_eq!(options.gfx_override, None);
     }
