@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use hsakmt_bench::captured;
 use hsakmt_bench::cost::{Cost, file_reads, measure, simulated};
 use hsakmt_core::context::{GpuSelection, Options};
+use hsakmt_core::errno::Errno;
 use hsakmt_core::error::{Object, Status};
 use hsakmt_core::process::Process;
-use hsakmt_core::seam::OperationKind;
+use hsakmt_core::seam::{DeviceNode, OperationKind};
 use hsakmt_core::topology::{Settings, Unopened, read_snapshot};
 use hsakmt_linux_shim::Linux;
 use hsakmt_topology_tests::{Tree, captures, complete};
@@ -131,18 +132,26 @@ fn sixty_four_gpus_open_and_more_are_refused_with_a_reason() {
     assert_eq!(gpu_ids(&full).len(), 64);
     life(&full, GpuSelection::All);
 
+    // The kernel makes no process object for more (kfd_process.c: MAX_GPU_INSTANCE).
     let over = Machine::new(&profile("mi300x:cpx,gpus=9,cores=1"));
+    over.keep_log(false);
     let process = Process::new(over.spawn(Linux));
-    process.open_primary(|| Ok(Options::default())).expect("an open");
-    let guard = process.primary().expect("a context");
-    let error = guard.acquire_machine().expect_err("72 GPUs");
-    assert_eq!(error.status, Status::NO_MEMORY, "{error}");
-    assert_ne!(error.object, Object::Nothing, "{error}");
-    assert!(error.to_string().contains("72"), "{error}");
-    // Nothing was bound; discovery still shows them all.
+    let error = process.open_primary(|| Ok(Options::default())).expect_err("72 GPUs");
+    assert_eq!((error.status, error.errno), (Status::NO_MEMORY, Some(Errno::ENOMEM)), "{error}");
+    assert_eq!(error.object, Object::Device(DeviceNode::Kfd), "{error}");
     assert_eq!(over.opens("/dev/dri/"), 0);
     let discovered = read_snapshot(process.platform(), &Settings::KERNEL, &mut Unopened);
     assert_eq!(discovered.expect("a snapshot").nodes().len(), 2 + 72);
+
+    // Where the device cgroup hides eight of them, the others open.
+    for hidden in 0..8 {
+        process.platform().process().hide(DeviceNode::Render(128 + 9 * hidden), true);
+    }
+    process.open_primary(|| Ok(Options::default())).expect("an open");
+    let guard = process.primary().expect("a context");
+    guard.acquire_machine().expect("a machine");
+    let nodes = guard.machine(|machine| Ok(machine.snapshot().nodes().len()));
+    assert_eq!(nodes, Ok(2 + 64));
     drop(guard);
     process.close_primary().expect("a close");
     over.assert_no_violations();
