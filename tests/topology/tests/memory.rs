@@ -193,6 +193,9 @@ fn bytes(nodes: u32) -> [usize; 2] {
 #[test]
 fn memory_grows_with_the_nodes_and_no_faster() {
     let [small, middle, large] = [66, 130, 513].map(|nodes| (nodes as usize, bytes(nodes)));
+    for (nodes, [held, most]) in [small, middle, large] {
+        println!("{nodes} nodes hold {held} bytes; {most} while they are read");
+    }
     for kind in 0..2 {
         for (fewer, more) in [(small, middle), (middle, large)] {
             let of_fewer = fewer.1[kind] / fewer.0;
