@@ -81,8 +81,12 @@ fn look<P: Platform>(platform: P, discover: bool) -> Result<(Option<Version>, De
     }
     let process = Process::new(platform);
     process.open_primary(|| Ok(Options::default()))?;
-    let context = process.primary()?;
-    context.acquire_machine()?;
-    let description = context.machine(|machine| Ok(Description::from(machine)))?;
-    Ok((Some(context.version()), description))
+    let looked = process.primary().and_then(|context| {
+        context.acquire_machine()?;
+        let description = context.machine(|machine| Ok(Description::from(machine)))?;
+        Ok((Some(context.version()), description))
+    });
+    // What the library made in the driver goes with the context, not with the process.
+    process.close_primary()?;
+    looked
 }
