@@ -68,29 +68,51 @@ pub type LogSink = fn(Level, fmt::Arguments<'_>, usize);
 pub struct Logger {
     sink: Option<LogSink>,
     user: usize,
-    level: Level,
+    wanted: Wanted,
 }
+
+/// Which messages a logger hands on.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    UpTo(Level),
+    Asking(LogFilter),
+}
+
+/// Whether messages of a level are wanted at the moment; the last argument is
+/// the word that the [`Logger`] was made with.
+pub type LogFilter = fn(Level, usize) -> bool;
 
 impl Logger {
     /// Says nothing.
-    pub const SILENT: Logger = Logger { sink: None, user: 0, level: Level::Error };
+    pub const SILENT: Logger = Logger { sink: None, user: 0, wanted: Wanted::UpTo(Level::Error) };
 
     /// Hands messages that are as important as `level` or more to `sink`,
     /// together with `user`.
     #[must_use]
     pub const fn new(level: Level, sink: LogSink, user: usize) -> Logger {
-        Logger { sink: Some(sink), user, level }
+        Logger { sink: Some(sink), user, wanted: Wanted::UpTo(level) }
+    }
+
+    /// Hands messages to `sink` when `filter` says that they are wanted, so that
+    /// the level can change while the logger is in use.
+    #[must_use]
+    pub const fn filtered(filter: LogFilter, sink: LogSink, user: usize) -> Logger {
+        Logger { sink: Some(sink), user, wanted: Wanted::Asking(filter) }
     }
 
     /// Whether a message of this level is wanted.
     #[must_use]
     pub fn is_enabled(&self, level: Level) -> bool {
-        self.sink.is_some() && level <= self.level
+        self.sink.is_some()
+            && match self.wanted {
+                Wanted::UpTo(least) => level <= least,
+                Wanted::Asking(filter) => filter(level, self.user),
+            }
     }
 
     /// Hands on one message if its level is wanted, without any limit.
     pub fn write(&self, level: Level, message: fmt::Arguments<'_>) {
-        if let (Some(sink), true) = (self.sink, level <= self.level) {
+        if let (Some(sink), true) = (self.sink, self.is_enabled(level)) {
             sink(level, message, self.user);
         }
     }

@@ -103,11 +103,32 @@ macro_rules! export {
             ) => tile_config_of;
             fn hsaKmtGetNodeWallclockFrequency(NodeId: u32, Frequency: *mut u64)
                 => wallclock_frequency;
-            fn hsaKmtExtGetLastError(Detail: *mut $crate::types::HsaExtErrorDetail) => last_error;
-            fn hsaKmtExtGetLastErrorCtx(
-                ctx: *mut $crate::types::HsaKFDContext,
-                Detail: *mut $crate::types::HsaExtErrorDetail,
-            ) => last_error_of;
+        }
+
+        /// `hsaKmtExtGetLastError`, see the C header. Not traced, so that a trace
+        /// sink can call it.
+        ///
+        /// # Safety
+        /// `Detail` is NULL or begins with its size in bytes.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn hsaKmtExtGetLastError(
+            Detail: *mut $crate::types::HsaExtErrorDetail,
+        ) -> $crate::types::HSAKMT_STATUS {
+            // SAFETY: the C caller's promise.
+            unsafe { $library.last_error(Detail) }
+        }
+
+        /// `hsaKmtExtGetLastErrorCtx`, see the C header. Not traced.
+        ///
+        /// # Safety
+        /// As `hsaKmtExtGetLastError`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn hsaKmtExtGetLastErrorCtx(
+            ctx: *mut $crate::types::HsaKFDContext,
+            Detail: *mut $crate::types::HsaExtErrorDetail,
+        ) -> $crate::types::HSAKMT_STATUS {
+            // SAFETY: the C caller's promise.
+            unsafe { $library.last_error_of(ctx, Detail) }
         }
 
         /// `hsaKmtExtSetLogSink`, see the C header.

@@ -52,6 +52,24 @@ static void log_goes_to_the_sink(void)
     expect_equal((unsigned)messages.count, 0, "nothing is told");
 }
 
+/* A sink that comes while the library is open hears of the next failure. */
+static void log_sink_after_the_open(void)
+{
+    HsaNodeProperties node;
+
+    messages.count = 0;
+    expect_equal(hsaKmtOpenKFD(), HSAKMT_STATUS_SUCCESS, "open without a sink");
+    expect_equal(hsaKmtExtSetLogSink(log_sink, &mine, HSA_EXT_LOG_ERROR), HSAKMT_STATUS_SUCCESS,
+                 "set a sink while open");
+    expect_equal(hsaKmtGetNodeProperties(0, &node), HSAKMT_STATUS_INVALID_NODE_UNIT, "a failure");
+    expect_equal((unsigned)messages.count, 1, "is told");
+    expect_equal(hsaKmtCloseKFD(), HSAKMT_STATUS_SUCCESS, "close");
+    expect_equal(hsaKmtGetNodeProperties(0, &node), HSAKMT_STATUS_KERNEL_IO_CHANNEL_NOT_OPENED,
+                 "a failure without a context");
+    expect_equal((unsigned)messages.count, 2, "is told, too");
+    expect_equal(hsaKmtExtSetLogSink(NULL, NULL, 0), HSAKMT_STATUS_SUCCESS, "take it back");
+}
+
 struct record {
     int count;
     char function[64];
@@ -64,8 +82,12 @@ static struct record records[2];
 static void trace_sink(void *user, const HsaExtTraceRecord *record)
 {
     struct record *to = &records[user == &other];
+    HsaExtErrorDetail detail;
     HSAuint32 i;
 
+    /* Questions about failures are not traced, so a sink may ask at every call. */
+    detail.Size = sizeof(detail);
+    hsaKmtExtGetLastError(&detail);
     to->count++;
     to->last = *record;
     strncpy(to->function, record->Function, sizeof(to->function) - 1);
@@ -116,6 +138,7 @@ static void trace_goes_to_the_sink(void)
 int main(void)
 {
     log_goes_to_the_sink();
+    log_sink_after_the_open();
     trace_goes_to_the_sink();
     return failures != 0;
 }

@@ -145,18 +145,31 @@ pub(crate) struct MachineCell {
 }
 
 impl MachineCell {
-    /// Reads the machine, unless it is known and unchanged.
+    /// Reads the machine, unless it is known and unchanged, and looks at it
+    /// before anybody can release it again.
     ///
     /// # Errors
     /// What the topology, the render nodes or ACQUIRE_VM refused. What was known
     /// before stays known.
-    pub(crate) fn acquire<P: Platform>(
+    pub(crate) fn acquire<P: Platform, R>(
+        &self,
+        channel: Channel<'_, P>,
+        options: &Options,
+        look: impl FnOnce(&Machine) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let _acquiring = self.acquiring.acquire(channel.os());
+        self.refresh(channel, options)?;
+        self.look(channel, look)
+    }
+
+    /// Reads the machine, unless it is known and unchanged. The caller holds
+    /// `acquiring`.
+    fn refresh<P: Platform>(
         &self,
         channel: Channel<'_, P>,
         options: &Options,
     ) -> Result<(), Error> {
         let os = channel.os();
-        let _acquiring = self.acquiring.acquire(os);
         let overrides = options.node_overrides()?;
         let settings = options.settings(&overrides);
         let known = self

@@ -39,6 +39,9 @@ impl Error {
                 c"HSA_OVERRIDE_GFX_VERSION is not of the form a.b.c, or changes the major version \
                   of a GPU, whose code would not run there: unset it"
             }
+            (Operation::OpenDevice, _, None) if self.status == Status::OUT_OF_RESOURCES => {
+                c"as many contexts are open as one process can have: close one"
+            }
             (Operation::Allocate, ..) => c"the process has no memory left for the library",
             (_, _, Some(Errno::EMFILE)) => c"too many open descriptors: raise RLIMIT_NOFILE",
             _ => return None,

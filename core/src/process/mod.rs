@@ -134,8 +134,6 @@ struct State<P: Platform> {
     residue: ProcessResidue<P>,
     /// Failures without a context.
     failures: Failures,
-    /// How many failures were remembered, here and in the contexts.
-    failed: AtomicU64,
 }
 
 impl<P: Platform> State<P> {
@@ -146,7 +144,6 @@ impl<P: Platform> State<P> {
             slots: [const { Slot::new() }; CONTEXTS_MAX],
             residue: ProcessResidue::new(),
             failures: Failures::new(),
-            failed: AtomicU64::new(0),
         }
     }
 }
@@ -156,6 +153,8 @@ pub struct Process<P: Platform> {
     platform: P,
     /// Outside `state`, because a forked child does read it.
     descriptors: Descriptors,
+    /// How many failures were remembered since the process, or its parent, began.
+    failed: AtomicU64,
     state: UnsafeCell<State<P>>,
 }
 
@@ -166,7 +165,12 @@ unsafe impl<P: Platform + Sync> Sync for Process<P> where Device<P>: Send + Sync
 impl<P: Platform> Process<P> {
     /// A process that has opened nothing yet.
     pub const fn new(platform: P) -> Process<P> {
-        Process { platform, descriptors: Descriptors::new(), state: UnsafeCell::new(State::new()) }
+        Process {
+            platform,
+            descriptors: Descriptors::new(),
+            failed: AtomicU64::new(0),
+            state: UnsafeCell::new(State::new()),
+        }
     }
 
     /// The platform below.
@@ -218,9 +222,12 @@ impl<P: Platform> Process<P> {
         for (node, token) in self.descriptors.drain() {
             self.platform.driver().close_inherited(node, token);
         }
-        // SAFETY: the fork word was zero and is CLAIMED by this thread alone; nothing of the old
-        // state is dropped (module's argument).
-        unsafe { self.state.get().write(State::new()) };
+        // Where nobody was the owner yet, nothing but failures can have been written.
+        if self.state().owner.load(Ordering::Acquire) != 0 {
+            // SAFETY: the fork word was zero and is CLAIMED by this thread alone; nothing of the
+            // old state is dropped (module's argument).
+            unsafe { self.state.get().write(State::new()) };
+        }
         self.state().owner.store(self.os().process_id(), Ordering::Release);
         word.store(READY, Ordering::Release);
         self.os().futex_wake(word, u32::MAX);
@@ -371,17 +378,23 @@ impl<P: Platform> Process<P> {
     }
 
     /// Remembers a failure of the calling thread, in the context if it has one.
-    pub fn record(&self, handle: Option<ContextHandle>, error: &Error) {
+    ///
+    /// Returns whether there was a context, which has told its log of the failure.
+    pub fn record(&self, handle: Option<ContextHandle>, error: &Error) -> bool {
         let thread = self.os().thread_id();
         // A vfork child, too, may write here: atomics, keyed by thread.
         let state = self.state();
-        let sequence = state.failed.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let sequence = self.failed.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         match handle.and_then(|handle| self.enter(handle).ok()) {
             Some(guard) => {
                 error!(guard.context.options().logger, "{}", error);
                 guard.context.failures().record(thread, sequence, error);
+                true
             }
-            None => state.failures.record(thread, sequence, error),
+            None => {
+                state.failures.record(thread, sequence, error);
+                false
+            }
         }
     }
 
@@ -441,8 +454,20 @@ impl<P: Platform> Guard<'_, P> {
     /// ERROR or NO_MEMORY with the reason; NOT_OPENED in a vfork child. What was
     /// known before stays known.
     pub fn acquire_machine(&self) -> Result<(), Error> {
+        self.acquire_and_look(|_| Ok(()))
+    }
+
+    /// The same, and a look at what was acquired, before another thread can
+    /// release it. `look` is bound as in [`Guard::machine`].
+    ///
+    /// # Errors
+    /// As [`Guard::acquire_machine`], and what `look` answers.
+    pub fn acquire_and_look<R>(
+        &self,
+        look: impl FnOnce(&Machine) -> Result<R, Error>,
+    ) -> Result<R, Error> {
         self.process.owned()?;
-        self.context.machine().acquire(self.channel(), self.context.options())
+        self.context.machine().acquire(self.channel(), self.context.options(), look)
     }
 
     /// Forgets the topology. Render nodes stay open, their GPUs bound.

@@ -33,7 +33,8 @@ impl<H: Host> Library<H> {
         });
         result?;
         let Environment { options, log_level } = environment;
-        Ok(Options { logger: self.logger(log_level), ..options })
+        self.set_environment_level(log_level);
+        Ok(Options { logger: self.logger(), ..options })
     }
 
     /// `hsaKmtOpenKFD`

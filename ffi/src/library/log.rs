@@ -10,7 +10,7 @@
 use core::ffi::{CStr, c_char, c_void};
 use core::fmt::{self, Write};
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use hsakmt_core::error::Error;
 use hsakmt_core::fallible::try_box;
@@ -32,11 +32,13 @@ struct Sink {
 #[derive(Debug)]
 pub(super) struct Log {
     sink: AtomicPtr<Sink>,
+    /// The number of the level that the environment wants on standard error, or 0.
+    environment: AtomicU32,
 }
 
 impl Log {
     pub(super) const fn new() -> Log {
-        Log { sink: AtomicPtr::new(ptr::null_mut()) }
+        Log { sink: AtomicPtr::new(ptr::null_mut()), environment: AtomicU32::new(0) }
     }
 }
 
@@ -61,24 +63,27 @@ fn number(level: Level) -> u32 {
 }
 
 impl<H: Host> Library<H> {
-    /// The logger of a context that opens now: the host's sink, else standard
-    /// error up to the level that the environment names, else nothing.
-    pub(super) fn logger(&'static self, environment: Option<Level>) -> Logger {
-        let sink = self.log.sink.load(Ordering::Acquire);
-        if !sink.is_null() {
-            // SAFETY: leaked when it was set.
-            let level = unsafe { (*sink).level };
-            return Logger::new(level, to_sink, sink.expose_provenance());
-        }
-        match environment {
-            Some(level) => {
-                Logger::new(level, to_host::<H>, ptr::from_ref(self).expose_provenance())
-            }
-            None => Logger::SILENT,
+    /// The library's logger: the host's sink, else standard error up to the level
+    /// that the environment named at open, else nothing; whichever holds when a
+    /// message comes up.
+    pub(super) fn logger(&'static self) -> Logger {
+        Logger::filtered(is_wanted::<H>, write::<H>, ptr::from_ref(self).expose_provenance())
+    }
+
+    /// Tells of a failure that no context could tell of.
+    pub(super) fn log_failure(&self, error: &Error) {
+        let user = ptr::from_ref(self).expose_provenance();
+        if is_wanted::<H>(Level::Error, user) {
+            write::<H>(Level::Error, format_args!("{error}"), user);
         }
     }
 
-    /// `hsaKmtExtSetLogSink`: for contexts that open from now on.
+    /// Remembers up to which level the environment wants messages on standard error.
+    pub(super) fn set_environment_level(&self, level: Option<Level>) {
+        self.log.environment.store(level.map_or(0, number), Ordering::Relaxed);
+    }
+
+    /// `hsaKmtExtSetLogSink`
     pub fn set_log_sink(
         &self,
         function: HsaExtLogSink,
@@ -100,20 +105,35 @@ impl<H: Host> Library<H> {
     }
 }
 
-fn to_sink(level: Level, message: fmt::Arguments<'_>, user: usize) {
-    let sink: *const Sink = ptr::with_exposed_provenance(user);
-    let mut line = Line::new();
-    let _ = line.write_fmt(message);
-    // SAFETY: `user` is a leaked sink; its function and pointer are the host's.
-    unsafe { ((*sink).function)((*sink).user, number(level), line.as_c_str().as_ptr()) };
+/// The library that a logger was made with.
+fn library<H: Host>(user: usize) -> &'static Library<H> {
+    let library: *const Library<H> = ptr::with_exposed_provenance(user);
+    // SAFETY: `user` is a library in a static, see `Library::logger`.
+    unsafe { &*library }
 }
 
-fn to_host<H: Host>(level: Level, message: fmt::Arguments<'_>, user: usize) {
-    let library: *const Library<H> = ptr::with_exposed_provenance(user);
+fn is_wanted<H: Host>(message: Level, user: usize) -> bool {
+    let log = &library::<H>(user).log;
+    let sink = log.sink.load(Ordering::Acquire);
+    if sink.is_null() {
+        return level(log.environment.load(Ordering::Relaxed))
+            .is_some_and(|least| message <= least);
+    }
+    // SAFETY: leaked when it was set.
+    message <= unsafe { (*sink).level }
+}
+
+fn write<H: Host>(level: Level, message: fmt::Arguments<'_>, user: usize) {
+    let library = library::<H>(user);
+    let sink = library.log.sink.load(Ordering::Acquire);
     let mut line = Line::new();
-    let _ = writeln!(line, "hsakmt: {level}: {message}");
-    // SAFETY: `user` is the library, which is in a static.
-    unsafe { &(*library).host }.write_log(line.as_c_str().to_bytes());
+    if sink.is_null() {
+        let _ = writeln!(line, "hsakmt: {level}: {message}");
+        return library.host.write_log(line.as_c_str().to_bytes());
+    }
+    let _ = line.write_fmt(message);
+    // SAFETY: leaked when it was set; its function and pointer are the host's.
+    unsafe { ((*sink).function)((*sink).user, number(level), line.as_c_str().as_ptr()) };
 }
 
 /// A message in place, zero-terminated, cut to fit.

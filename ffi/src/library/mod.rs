@@ -31,7 +31,7 @@ impl From<HSAKMT_STATUS> for Error {
 }
 
 /// What a final artefact has and this crate has not.
-pub trait Host: Sync {
+pub trait Host: Sync + 'static {
     /// The operating system and driver.
     type Platform: Platform;
     /// The generation of C structures that callers were compiled with.
@@ -77,7 +77,9 @@ impl<H: Host> Library<H> {
         match result {
             Ok(()) => HSAKMT_STATUS::SUCCESS,
             Err(error) => {
-                self.process.record(handle, &error);
+                if !self.process.record(handle, &error) {
+                    self.log_failure(&error);
+                }
                 error.status.into()
             }
         }

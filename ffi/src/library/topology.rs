@@ -60,8 +60,7 @@ impl<H: Host> Library<H> {
             if properties.is_null() {
                 return Err(Error::argument(position));
             }
-            guard.acquire_machine()?;
-            let answer = guard.machine(|machine| {
+            let answer = guard.acquire_and_look(|machine| {
                 let snapshot = machine.snapshot();
                 let system = snapshot.system();
                 Ok(HsaSystemProperties {

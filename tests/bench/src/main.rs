@@ -150,7 +150,8 @@ fn complete_all(folders: &[PathBuf], scratch: &ScratchFolder) -> Vec<(String, Pa
     let copy = |(number, folder): (usize, &PathBuf)| {
         let into = scratch.path().join(number.to_string());
         tree_of(folder).write_to(&into);
-        let name = folder.file_name().map_or_else(String::new, |name| name.display().to_string());
+        let name =
+            folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         (name, into.join("topology"))
     };
     folders.iter().enumerate().map(copy).collect()

@@ -288,3 +288,51 @@ fn tiling_and_clocks_of_every_kind_of_node() {
     assert_eq!(guard.clock_counters(2).unwrap_err().status, Status::INVALID_NODE_UNIT);
     machine.assert_no_violations();
 }
+
+/// What an acquire found is looked at before another thread can release it.
+#[test]
+fn an_acquire_does_not_lose_its_machine_to_a_release() {
+    let machine = machine("cpu-only");
+    let process = process(&machine);
+    open(&process).unwrap();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|thread| {
+                let process = &process;
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        let guard = process.primary().unwrap();
+                        if thread % 2 == 0 {
+                            guard.release_machine().unwrap();
+                        } else {
+                            let nodes = guard.acquire_and_look(|machine| {
+                                Ok(machine.snapshot().nodes().len())
+                            });
+                            assert_eq!(nodes.unwrap(), 1);
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn failures_are_numbered_over_opens_and_stay() {
+    let machine = machine("cpu-only");
+    let process = process(&machine);
+    let mut before = 0;
+    for _ in 0..3 {
+        let error = process.close_primary().unwrap_err();
+        process.record(None, &error);
+        let failure = process.newest_failure(None).unwrap();
+        assert!(failure.error == error && failure.sequence > before);
+        before = failure.sequence;
+        open(&process).unwrap();
+        assert_eq!(process.newest_failure(None).unwrap().sequence, before);
+        process.close_primary().unwrap();
+    }
+}
