@@ -1,6 +1,6 @@
 //! Builds and starts the program without a C library.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -15,11 +15,13 @@ pub fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let (target, host) = (env!("BUILD_TARGET"), env!("BUILD_HOST"));
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target");
-        let folder = std::env::var_os("CARGO_TARGET_DIR").map_or(folder.into(), PathBuf::from);
+        // Cargo reads a relative folder from where it was started, the workspace's
+        // root; tests start in that of their package.
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let folder = root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()));
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         cargo.args(["build", "--quiet", "-p", PACKAGE, "--target-dir"]).arg(&folder);
-        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        cargo.current_dir(&root);
         let mut program = folder;
         if target != host {
             cargo.args(["--target", target]);
