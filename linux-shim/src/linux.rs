@@ -26,7 +26,7 @@ use linux_raw_sys::general::{
     CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, DT_DIR, DT_REG, MADV_DOFORK,
     MADV_DONTDUMP, MADV_DONTFORK, MADV_DONTNEED, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_REMOVE,
     MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED,
-    O_DIRECTORY, O_NONBLOCK, O_RDONLY, O_RDWR, PROT_EXEC, PROT_READ, PROT_WRITE,
+    O_DIRECTORY, O_RDONLY, O_RDWR, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
 use linux_raw_sys::mempolicy::{
     MPOL_BIND, MPOL_DEFAULT, MPOL_F_STATIC_NODES, MPOL_PREFERRED, MPOL_PREFERRED_MANY,
@@ -128,8 +128,7 @@ impl Os for Linux {
         limit: usize,
         end: EndOfFile,
     ) -> Result<(), Errno> {
-        // Opening a pipe that nobody writes to must not wait; a file is not affected.
-        let file = restart(|| file::open(path, O_RDONLY | O_NONBLOCK))?;
+        let file = restart(|| file::open(path, O_RDONLY))?;
         let start = into.len();
         let answer = read_to_end(file.borrow(), into, limit, end);
         if answer.is_err() {

@@ -305,9 +305,8 @@ fn an_acquire_does_not_lose_its_machine_to_a_release() {
                         if thread % 2 == 0 {
                             guard.release_machine().unwrap();
                         } else {
-                            let nodes = guard.acquire_and_look(|machine| {
-                                Ok(machine.snapshot().nodes().len())
-                            });
+                            let nodes = guard
+                                .acquire_and_look(|machine| Ok(machine.snapshot().nodes().len()));
                             assert_eq!(nodes.unwrap(), 1);
                         }
                     }

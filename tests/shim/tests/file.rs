@@ -296,16 +296,3 @@ fn signals_do_not_end_a_read() {
         assert_eq!(reader.join().unwrap(), Ok(b"hello".to_vec()));
     });
 }
-
-/// A pipe in a hostile tree: nobody writes to it, and nobody waits for that.
-#[test]
-fn a_pipe_is_read_without_waiting() {
-    let folder = Folder::new("pipe");
-    let path = folder.0.join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-    assert!(made.success());
-    let mut contents = Vec::new();
-    let end = EndOfFile::ShortRead;
-    assert_eq!(Linux.read_file(&c_path(&path), &mut contents, 4096, end), Ok(()));
-    assert_eq!(contents, []);
-}
