@@ -17,7 +17,8 @@ usage: kfd-validate [info] [OPTION...]
 Which machine:
   --real            this machine's driver, /dev/kfd
   --sim PROFILE     a simulated machine: mi300x, mi210x8, mi210, mi50, rx6800, rx7900,
-                    rx9070, apu or cpu-only, with parameters as in mi300x:cpx,gpus=4,vram=64G
+                    rx9070, apu or cpu-only, with parameters as in
+                    mi300x:cpx,gpus=4,vram=64G
   --tree FOLDER     a captured topology tree: FOLDER itself, or topology,
                     sys/devices/virtual/kfd/kfd/topology or
                     sys/class/kfd/kfd/topology in it
