@@ -51,12 +51,8 @@ impl Slot {
         }
     }
 
-    /// Begins a write; `None` when another writer has the slot.
-    fn claim(&self) -> Option<u32> {
-        let version = self.version.load(Ordering::Relaxed);
-        if version & 1 != 0 {
-            return None;
-        }
+    /// Begins a write, if nobody has written since the slot had this version.
+    fn claim(&self, version: u32) -> bool {
         self.version
             .compare_exchange(
                 version,
@@ -64,7 +60,7 @@ impl Slot {
                 Ordering::Acquire,
                 Ordering::Relaxed,
             )
-            .ok()
+            .is_ok()
     }
 }
 
@@ -97,8 +93,10 @@ impl Failures {
         // one more round per slot is more than enough, and a failure that finds
         // no slot at all is forgotten rather than waited for.
         for _ in 0..Failures::SLOTS {
-            let Some(slot) = self.choose(thread) else { return };
-            let Some(version) = slot.claim() else { continue };
+            let Some((slot, version)) = self.choose(thread) else { return };
+            if !slot.claim(version) {
+                continue;
+            }
             fence(Ordering::Release);
             let (kind, value) = error.object.encode();
             let errno = error.errno.map_or(0, |errno| u64::from(errno.0));
@@ -115,22 +113,24 @@ impl Failures {
         }
     }
 
-    /// The slot for a thread's next failure: its own, a free one, the oldest.
-    fn choose(&self, thread: u32) -> Option<&Slot> {
-        let mut best: Option<(&Slot, u64)> = None;
+    /// The slot for a thread's next failure: its own, a free one, the oldest; and
+    /// the version at which it was that, for it may be another thread's by now.
+    fn choose(&self, thread: u32) -> Option<(&Slot, u32)> {
+        let mut best: Option<(&Slot, u32, u64)> = None;
         for slot in &self.slots {
-            if slot.version.load(Ordering::Relaxed) & 1 != 0 {
+            let version = slot.version.load(Ordering::Acquire);
+            if version & 1 != 0 {
                 continue;
             }
             if slot.thread.load(Ordering::Relaxed) == thread {
-                return Some(slot);
+                return Some((slot, version));
             }
             let sequence = slot.sequence.load(Ordering::Relaxed);
-            if best.is_none_or(|(_, oldest)| sequence < oldest) {
-                best = Some((slot, sequence));
+            if best.is_none_or(|(_, _, oldest)| sequence < oldest) {
+                best = Some((slot, version, sequence));
             }
         }
-        best.map(|(slot, _)| slot)
+        best.map(|(slot, version, _)| (slot, version))
     }
 
     /// The calling thread's newest failure.
@@ -215,6 +215,19 @@ mod tests {
         for node in 0..1000 {
             failures.record(2, u64::from(node) + 2, &error(node));
         }
+        assert_eq!(failures.newest(1).unwrap().error, error(1));
+    }
+
+    /// Two threads may choose one free slot; the one that claims it later must
+    /// not take it from the other.
+    #[test]
+    fn a_slot_that_was_taken_meanwhile_is_not_claimed() {
+        let failures = Failures::new();
+        let (slot, version) = failures.choose(1).unwrap();
+        failures.record(2, 1, &error(2));
+        assert!(!slot.claim(version));
+        failures.record(1, 2, &error(1));
+        assert_eq!(failures.newest(2).unwrap().error, error(2));
         assert_eq!(failures.newest(1).unwrap().error, error(1));
     }
 
