@@ -4,15 +4,17 @@
 #   - the closing lines of cargo's test harness,
 #   - lines `ok - NAME` and `not ok - NAME` of scripts,
 #   - lines `skipped: REASON`, each a test that passed without testing.
-# A step without any of them counts as one test.
+# A step without any of them counts as one test. What was skipped is told again
+# before the sum, with the step and the reason.
 
 passed=0 failed=0 skipped=0
+skips=
 logs=${CI_LOGS:-${CARGO_TARGET_DIR:-$PWD/target}/ci-logs}
 mkdir -p "$logs"
 export CARGO_TERM_COLOR=never
 
 step() {
-	local name=$1 log p f s status=0 begun=$SECONDS
+	local name=$1 log p f s times reason status=0 begun=$SECONDS
 	shift
 	log=$logs/${name//[^A-Za-z0-9]/-}.log
 	"$@" >"$log" 2>&1 || status=$?
@@ -39,7 +41,17 @@ step() {
 		tail -n 25 "$log"
 		echo "---"
 	fi
-	if [ "$s" != 0 ]; then grep -hE '^ *skipped: ' "$log" | sort | uniq -c || true; fi
+	if [ "$s" != 0 ]; then
+		while read -r times reason; do
+			skips+=$(printf '%4d  %s: %s' "$times" "$name" "$reason")$'\n'
+		done < <(skips_of "$log" | sort | uniq -c)
+	fi
+}
+
+# skips_of LOG: what a step skipped, one reason in a line: its own, or the name of
+# a test that cargo's harness was told to ignore.
+skips_of() {
+	sed -nE 's/^ *skipped: //p; s/^test (.*) \.\.\. ignored(, .*)?$/\1, ignored\2/p' "$1"
 }
 
 # packages NAME...: installs Debian packages that are missing.
@@ -57,6 +69,10 @@ packages() {
 }
 
 tell_the_sum() {
+	if [ "$skipped" != 0 ]; then
+		echo 'skipped:'
+		printf '%s' "$skips"
+	fi
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ]
 }
