@@ -46,9 +46,15 @@ pub const DIRECT: usize = 1 << 20;
 
 /// The process's heap, for a leaf crate to declare:
 ///
-/// ```ignore
+/// ```
+/// use hsakmt_linux_shim::heap::Heap;
+///
 /// #[global_allocator]
 /// static HEAP: Heap = Heap;
+///
+/// fn main() {
+///     assert_eq!(vec![7; 1000].iter().sum::<i32>(), 7000);
+/// }
 /// ```
 ///
 /// All values of this type are the same heap.

@@ -19,8 +19,13 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 ///
 /// A library opened after us is not seen: the slot is filled when we are loaded.
 ///
-/// ```ignore
-/// weak_symbol!("environ", pub(crate) fn environ);
+/// ```
+/// hsakmt_linux_shim::weak_symbol!("getpid", fn getpid);
+/// hsakmt_linux_shim::weak_symbol!("no_library_has_this", fn absent);
+///
+/// fn main() {
+///     assert!(getpid().is_some() && absent().is_none());
+/// }
 /// ```
 #[macro_export]
 macro_rules! weak_symbol {

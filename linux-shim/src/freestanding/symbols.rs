@@ -6,10 +6,17 @@
 /// The crate is `no_std` and `no_main`, and its build script passes
 /// `-nostartfiles -nostdlib -static -no-pie` to the linker.
 ///
-/// ```ignore
+/// ```text
+/// #![no_std]
+/// #![no_main]
+///
+/// use hsakmt_linux_shim::freestanding::Start;
+///
 /// hsakmt_linux_shim::freestanding_main!(main);
 ///
-/// fn main(start: &Start) -> i32 { 0 }
+/// fn main(start: &Start) -> i32 {
+///     0
+/// }
 /// ```
 #[macro_export]
 macro_rules! freestanding_main {
