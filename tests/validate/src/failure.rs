@@ -1,5 +1,6 @@
 //! Why a command failed, as one line and an exit status.
 
+use alloc::ffi::CString;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,6 +11,7 @@ use hsakmt_core::seam::DeviceNode;
 
 use crate::arguments::Misuse;
 use crate::output::text::Printable;
+use crate::tree::file_type::FileType;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +39,13 @@ pub enum Failure {
     Simulated(String, Error),
     /// The captured tree cannot be read.
     Tree(Vec<u8>, Error),
-    /// The folder holds no topology: what listing its nodes was answered.
-    NoTopology(Vec<u8>, Errno),
+    /// The folder holds no topology, or none that can be read: the list of nodes,
+    /// and what it was answered.
+    NoTopology(CString, Errno),
+    /// This list of nodes has none.
+    NoNode(CString),
+    /// What stands at this path of a captured tree is no file.
+    NoFile(CString, FileType),
     /// The output cannot be written.
     Output(Errno),
 }
@@ -102,11 +109,28 @@ impl fmt::Display for Failure {
                 with_advice(f, error)
             }
             Failure::Tree(folder, error) => {
-                write!(f, "captured tree {}: {error}", Printable(folder))
+                write!(f, "captured tree {}: {error}", Printable(folder))?;
+                match (error.operation, error.object) {
+                    (Operation::ParseFile, Object::Topology(SysfsFile::Nodes, ..)) => {
+                        f.write_str(": more numbered entries than a topology has nodes")
+                    }
+                    _ => Ok(()),
+                }
             }
-            Failure::NoTopology(folder, errno) => {
-                let folder = Printable(folder);
-                write!(f, "list {folder}/nodes: {errno}: no topology is in this folder")
+            Failure::NoTopology(nodes, errno) => {
+                write!(f, "list {}: {errno}", Printable(nodes.to_bytes()))?;
+                f.write_str(match *errno {
+                    Errno::ENOENT => ": no topology is in this folder",
+                    Errno::EACCES => ": this user may not read it",
+                    Errno::ENOTDIR => ": this is not a folder",
+                    _ => "",
+                })
+            }
+            Failure::NoNode(nodes) => {
+                write!(f, "list {}: no node is in this folder", Printable(nodes.to_bytes()))
+            }
+            Failure::NoFile(path, found) => {
+                write!(f, "read {}: this is {found}", Printable(path.to_bytes()))
             }
             Failure::Output(errno) => write!(f, "write standard output: {errno}"),
         }
@@ -158,9 +182,31 @@ mod tests {
             "list topology/nodes: ENOENT (ERROR): there is no KFD topology in /sys: the \
              amdgpu driver is not loaded, or /sys is not mounted"
         );
-        assert_eq!(
-            Failure::NoTopology(b"/a\n".to_vec(), Errno::ENOTDIR).to_string(),
-            "list /a\\n/nodes: ENOTDIR: no topology is in this folder"
-        );
+        for (failure, line) in [
+            (
+                Failure::NoTopology(c"/a\n/nodes".into(), Errno::ENOENT),
+                "list /a\\n/nodes: ENOENT: no topology is in this folder",
+            ),
+            (
+                Failure::NoTopology(c"/a/nodes".into(), Errno::EACCES),
+                "list /a/nodes: EACCES: this user may not read it",
+            ),
+            (Failure::NoTopology(c"/a/nodes".into(), Errno::EIO), "list /a/nodes: EIO"),
+            (Failure::NoNode(c"/a/nodes".into()), "list /a/nodes: no node is in this folder"),
+            (
+                Failure::NoFile(c"/a/nodes/0/name".into(), FileType::PIPE),
+                "read /a/nodes/0/name: this is a named pipe",
+            ),
+            (
+                Failure::Tree(
+                    b"/a".to_vec(),
+                    Error::library(Status::ERROR, Operation::ParseFile, nodes),
+                ),
+                "captured tree /a: parse topology/nodes (ERROR): more numbered entries than a \
+                 topology has nodes",
+            ),
+        ] {
+            assert_eq!(failure.to_string(), line);
+        }
     }
 }

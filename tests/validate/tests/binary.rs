@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -130,6 +131,74 @@ fn a_folder_without_a_topology_is_status_1() {
     );
     assert_refused(&run(&["info", "--tree", "/nonexistent"]), 1, "/nonexistent");
     assert_refused(&run(&["info", "--tree", BINARY]), 1, "ENOTDIR");
+}
+
+/// A tree of one node without a GPU.
+fn tree_of_one_node(name: &str) -> PathBuf {
+    let folder = scratch(name);
+    fs::create_dir_all(folder.join("nodes/0")).unwrap();
+    fs::write(folder.join("nodes/0/properties"), "cpu_cores_count 4\n").unwrap();
+    assert_eq!(run_tree(&folder).status.code(), Some(0));
+    folder
+}
+
+/// Shows a tree; a program that waits for something in it is ended with status 124.
+fn run_tree(folder: &Path) -> Output {
+    let mut shell = Command::new("/bin/sh");
+    shell.env_clear().args(["-c", "exec timeout 60 \"$@\"", "sh", BINARY, "info", "--tree"]);
+    shell.arg(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn what_is_no_file_is_not_opened() {
+    for place in ["nodes/0/properties", "nodes/0/gpu_id", "system_properties", "proc/cpuinfo"] {
+        let folder = tree_of_one_node("no-file");
+        let path = folder.join(place);
+        let _ = fs::remove_file(&path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        make_pipe(&path);
+        let expected = format!("read {}: this is a named pipe", path.display());
+        assert_refused(&run_tree(&folder), 1, &expected);
+        // The link to a pipe is no better, that to a file is one.
+        let pipe = folder.join("pipe");
+        fs::rename(&path, &pipe).unwrap();
+        symlink(&pipe, &path).unwrap();
+        assert_refused(&run_tree(&folder), 1, &expected);
+    }
+    let folder = tree_of_one_node("no-file");
+    let properties = folder.join("nodes/0/properties");
+    fs::rename(&properties, folder.join("elsewhere")).unwrap();
+    symlink(folder.join("elsewhere"), &properties).unwrap();
+    let output = run_tree(&folder);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    fs::remove_file(&properties).unwrap();
+    symlink("/dev/zero", &properties).unwrap();
+    assert_refused(&run_tree(&folder), 1, "this is a character device");
+}
+
+#[test]
+fn a_list_of_nodes_that_is_none_says_why() {
+    let folder = scratch("no-nodes");
+    let nodes = folder.join("nodes");
+    fs::create_dir_all(nodes.join("of-nothing")).unwrap();
+    let expected = format!("list {}: no node is in this folder", nodes.display());
+    assert_refused(&run_tree(&folder), 1, &expected);
+    // One more than there can be; links are made faster than folders.
+    for number in 0..=1 << 16 {
+        symlink("of-nothing", nodes.join(number.to_string())).unwrap();
+    }
+    assert_refused(&run_tree(&folder), 1, "more numbered entries than a topology has nodes");
+    fs::remove_dir_all(&nodes).unwrap();
+    symlink("nodes", &nodes).unwrap();
+    assert_refused(&run_tree(&folder), 1, &format!("list {}: ELOOP\n", nodes.display()));
+    fs::remove_file(&nodes).unwrap();
+    fs::write(&nodes, "").unwrap();
+    assert_refused(&run_tree(&folder), 1, &format!("{}: ENOTDIR", nodes.display()));
 }
 
 #[test]

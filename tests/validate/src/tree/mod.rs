@@ -1,9 +1,10 @@
 //! Captured topology trees.
 
+pub mod file_type;
 mod supplement;
 
 use alloc::ffi::CString;
-use core::ffi::CStr;
+
 use core::ops::ControlFlow;
 
 use hsakmt_core::errno::Errno;
@@ -30,32 +31,32 @@ fn joined(folder: &[u8], rest: &str) -> CString {
 /// The topology in a folder.
 ///
 /// # Errors
-/// What the folder itself was answered when none of the places has one.
-fn find<O: Os>(os: &O, folder: &[u8]) -> Result<CString, Errno> {
-    let has_nodes = |root: &CStr| {
-        let nodes = joined(root.to_bytes(), "/nodes");
-        os.list_folder(&nodes, &mut |_, _| ControlFlow::Break(()))
-    };
-    let mut answer = Errno::ENOENT;
+/// The first list of nodes that is there and cannot be read, with the answer;
+/// ENOENT when none is there.
+fn find<O: Os>(os: &O, folder: &[u8]) -> Result<CString, (CString, Errno)> {
+    let mut answer = None;
     for place in PLACES {
         let root = joined(folder, place);
-        match has_nodes(&root) {
+        let nodes = joined(root.to_bytes(), "/nodes");
+        match os.list_folder(&nodes, &mut |_, _| ControlFlow::Break(())) {
             Ok(()) => return Ok(root),
-            // Anything else says more than the absence elsewhere.
             Err(Errno::ENOENT) => {}
-            Err(errno) => answer = errno,
+            Err(errno) => {
+                answer.get_or_insert((nodes, errno));
+            }
         }
     }
-    Err(answer)
+    Err(answer.unwrap_or_else(|| (joined(folder, "/nodes"), Errno::ENOENT)))
 }
 
 /// Reads the topology in a folder. Nothing outside the folder is read: names
 /// and caches of CPUs come from its own `proc` and `sys`, if it has them.
 ///
 /// # Errors
-/// [`Failure::NoTopology`] or [`Failure::Tree`].
+/// [`Failure::NoTopology`], [`Failure::NoNode`], [`Failure::NoFile`] or
+/// [`Failure::Tree`].
 pub fn read<O: Os>(os: &O, folder: &[u8]) -> Result<(Machine, Snapshot), Failure> {
-    let root = find(os, folder).map_err(|errno| Failure::NoTopology(folder.to_vec(), errno))?;
+    let root = find(os, folder).map_err(|(nodes, errno)| Failure::NoTopology(nodes, errno))?;
     let cpuinfo = joined(folder, "/proc/cpuinfo");
     let numa_nodes = joined(folder, "/sys/devices/system/node");
     let cpus = joined(folder, "/sys/devices/system/cpu");
@@ -67,11 +68,14 @@ pub fn read<O: Os>(os: &O, folder: &[u8]) -> Result<(Machine, Snapshot), Failure
         ..Settings::KERNEL
     };
     let os = Supplemented::new(os);
-    match read_snapshot(&os, &settings, &mut Unopened) {
-        Ok(snapshot) => {
-            let machine = Machine::Tree { folder: folder.to_vec(), made_up: os.into_made_up() };
-            Ok((machine, snapshot))
-        }
-        Err(error) => Err(Failure::Tree(folder.to_vec(), error)),
+    let answer = read_snapshot(&os, &settings, &mut Unopened);
+    // It may stand where the library can do without a file, but no capture has it.
+    if let Some((path, found)) = os.no_file() {
+        return Err(Failure::NoFile(path, found));
     }
+    let snapshot = answer.map_err(|error| Failure::Tree(folder.to_vec(), error))?;
+    if snapshot.nodes().is_empty() && snapshot.hidden().is_empty() {
+        return Err(Failure::NoNode(joined(root.to_bytes(), "/nodes")));
+    }
+    Ok((Machine::Tree { folder: folder.to_vec(), made_up: os.into_made_up() }, snapshot))
 }

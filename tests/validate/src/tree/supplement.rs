@@ -1,5 +1,6 @@
-//! What captures tend to leave out.
+//! What captures tend to leave out, and what they must not have.
 
+use alloc::ffi::CString;
 use alloc::format;
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -12,6 +13,8 @@ use hsakmt_core::seam::{
     Advice, Clock, EndOfFile, FileKind, Mapping, MemoryPolicy, Os, Protection, Wake,
 };
 
+use super::file_type::FileType;
+
 /// Bytes of a `properties` file that are looked at.
 const LIMIT: usize = 64 << 10;
 
@@ -20,21 +23,48 @@ const LIMIT: usize = 64 << 10;
 ///
 /// People capture the `properties` files. `gpu_id` tells GPUs from CPUs, so a
 /// node with SIMD units gets its own number plus one, which is never 0.
+///
+/// A folder that anyone made may have anything in place of a file. What is
+/// neither file nor folder is not opened but remembered.
 #[derive(Debug)]
 pub struct Supplemented<'o, O> {
     os: &'o O,
     made_up: RefCell<Vec<&'static str>>,
+    no_file: RefCell<Option<(CString, FileType)>>,
 }
 
 impl<'o, O: Os> Supplemented<'o, O> {
     /// The same system with supplements.
     pub fn new(os: &'o O) -> Supplemented<'o, O> {
-        Supplemented { os, made_up: RefCell::new(Vec::new()) }
+        Supplemented { os, made_up: RefCell::new(Vec::new()), no_file: RefCell::new(None) }
     }
 
     /// The names of the files that were made up.
     pub fn into_made_up(self) -> Vec<&'static str> {
         self.made_up.into_inner()
+    }
+
+    /// The first path that was to be read and is neither file nor folder.
+    pub fn no_file(&self) -> Option<(CString, FileType)> {
+        self.no_file.borrow().clone()
+    }
+
+    /// Reads a file of the capture. What cannot be asked for its type cannot be
+    /// opened either, but on kernels without the question.
+    fn read_captured(
+        &self,
+        path: &CStr,
+        into: &mut Vec<u8>,
+        limit: usize,
+        end: EndOfFile,
+    ) -> Result<(), Errno> {
+        match FileType::of(path) {
+            Ok(found) if !found.is_file_or_folder() => {
+                self.no_file.borrow_mut().get_or_insert_with(|| (path.into(), found));
+                Err(Errno::EINVAL)
+            }
+            _ => self.os.read_file(path, into, limit, end),
+        }
     }
 
     /// Makes up the file at `path`, which is not there.
@@ -68,7 +98,7 @@ impl<'o, O: Os> Supplemented<'o, O> {
     fn gpu_id(&self, folder: &[u8]) -> Option<u32> {
         let mut properties = Vec::new();
         let path = super::joined(folder, "/properties");
-        self.os.read_file(&path, &mut properties, LIMIT, EndOfFile::ShortRead).ok()?;
+        self.read_captured(&path, &mut properties, LIMIT, EndOfFile::ShortRead).ok()?;
         let has_simds = properties
             .split(|&byte| byte == b'\n')
             .filter_map(|line| line.strip_prefix(b"simd_count "))
@@ -90,7 +120,7 @@ impl<O: Os> Os for Supplemented<'_, O> {
         limit: usize,
         end: EndOfFile,
     ) -> Result<(), Errno> {
-        match self.os.read_file(path, into, limit, end) {
+        match self.read_captured(path, into, limit, end) {
             Err(Errno::ENOENT) => self.make_up(path, into).ok_or(Errno::ENOENT),
             answer => answer,
         }
