@@ -187,9 +187,14 @@ pub fn parse(arguments: &[&[u8]]) -> Result<Command, Misuse> {
     let mut named = None;
     let mut json = false;
     let mut discover = false;
+    let mut options_ended = false;
     let mut rest = arguments.iter().copied();
     while let Some(word) = rest.next() {
-        if !word.starts_with(b"-") {
+        if !options_ended && word == b"--" {
+            options_ended = true;
+            continue;
+        }
+        if options_ended || !word.starts_with(b"-") {
             match (command, word) {
                 (None, b"info") => command = Some("info"),
                 (None, _) => return Err(Misuse::UnknownCommand(word.to_vec())),
@@ -271,6 +276,14 @@ mod tests {
     }
 
     #[test]
+    fn two_dashes_end_the_options() {
+        let wanted = Command::Info(Info { json: true, ..info(Source::Unsaid) });
+        for line in ["--json info --", "--json -- info", "--json --"] {
+            assert_eq!(parsed(line), Ok(wanted.clone()), "{line}");
+        }
+    }
+
+    #[test]
     fn a_value_is_the_next_word_or_attached() {
         let simulated = Command::Info(info(Source::Simulated("mi300x:gpus=4,vram=64G".into())));
         assert_eq!(parsed("info --sim mi300x:gpus=4,vram=64G"), Ok(simulated.clone()));
@@ -302,7 +315,11 @@ mod tests {
             ("info info", Misuse::UnexpectedWord(word("info"))),
             ("info --json mi300x", Misuse::UnexpectedWord(word("mi300x"))),
             ("--jsno", Misuse::UnknownOption(word("--jsno"))),
-            ("--", Misuse::UnknownOption(word("--"))),
+            ("-- --json", Misuse::UnknownCommand(word("--json"))),
+            ("info -- --json", Misuse::UnexpectedWord(word("--json"))),
+            ("info -- --", Misuse::UnexpectedWord(word("--"))),
+            ("--=1", Misuse::UnknownOption(word("--=1"))),
+            ("--sim -- apu", Misuse::MissingValue("--sim")),
             ("-", Misuse::UnknownOption(word("-"))),
             ("-x", Misuse::UnknownOption(word("-x"))),
             ("-j", Misuse::UnknownOption(word("-j"))),

@@ -85,6 +85,8 @@ fn wrong_arguments_are_one_line_and_status_2() {
         (&["info", "--sim"], "--sim needs a value"),
         (&["info", "--sim", "nosuch"], "'nosuch'"),
         (&["info", "--sim", "mi300x:gpus=none"], "'mi300x:gpus=none'"),
+        (&["info", "--sim", "apu:cpus=1,cpus=2"], "cpus is given twice"),
+        (&["info", "--sim", "apu:cpus=1,"], "an option is empty"),
         (&["info", "--real", "--tree", "/"], "--real and --tree"),
     ] {
         assert_refused(&run(arguments), 2, expected);

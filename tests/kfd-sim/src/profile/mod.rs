@@ -25,7 +25,8 @@
 //! | `svm=0\|1`, `p2p=0\|1`, `xgmi=0\|1`, `secondary=0\|1`, `dkms=0\|1` | switches |
 //!
 //! `gpus`, `cus`, `vram`, `bar`, `xgmi` and the partitions are each part's own; the other
-//! options are the machine's, in whichever part they stand.
+//! options are the machine's, in whichever part they stand. An option that is given
+//! twice is an error, as is an empty one.
 //!
 //! Sizes end with `K`, `M`, `G` or `T` or are bytes.
 
@@ -74,6 +75,10 @@ pub enum ProfileError {
         /// What it takes.
         expected: &'static str,
     },
+    /// The option is given twice for the same part, or for the same machine.
+    Repeated(&'static str),
+    /// Nothing stands before, between or after commas, or after a colon.
+    EmptyOption,
     /// The parts do not make a machine.
     Impossible(&'static str),
 }
@@ -91,6 +96,10 @@ impl fmt::Display for ProfileError {
             ProfileError::UnknownOption(option) => write!(f, "no option \"{option}\""),
             ProfileError::BadValue { option, value, expected } => {
                 write!(f, "{option}={value}: expected {expected}")
+            }
+            ProfileError::Repeated(option) => write!(f, "{option} is given twice"),
+            ProfileError::EmptyOption => {
+                f.write_str("an option is empty: a comma or a colon without one")
             }
             ProfileError::Impossible(reason) => f.write_str(reason),
         }
@@ -147,13 +156,16 @@ impl Profile {
         let mut parts = Vec::new();
         let mut kernel = kernel;
         for part in text.split('+') {
-            let (name, options) = part.split_once(':').unwrap_or((part, ""));
+            let (name, options) = match part.split_once(':') {
+                Some((name, options)) => (name, Some(options)),
+                None => (part, None),
+            };
+            let options = move || options.into_iter().flat_map(|options| options.split(','));
             let Some((_, base)) = NAMES.iter().find(|(known, _)| *known == name) else {
                 return Err(ProfileError::UnknownName(name.to_owned()));
             };
             // The kernel comes first: it sets the defaults that the switches change.
-            for option in options.split(',').filter(|option| option.starts_with("kernel=")) {
-                let value = option.trim_start_matches("kernel=");
+            for value in options().filter_map(|option| option.strip_prefix("kernel=")) {
                 kernel = KernelProfile::debian(match value {
                     "6.1" => Kernel::V6_1,
                     "6.12" => Kernel::V6_12,
@@ -168,15 +180,24 @@ impl Profile {
         let cores = most(|base| base.cores).unwrap_or(1);
         let has_gpus = parts.iter().any(|(base, _)| base.chip.is_some());
         let mut plan = Plan::new(sockets, cores, has_gpus);
+        let mut given_for_machine = Given::default();
         for (base, options) in parts {
+            let mut given_for_part = Given::default();
             let mut part = base.chip.map(|chip| Part::new(*chip, base.devices));
-            for option in options.split(',').filter(|option| !option.is_empty()) {
+            for option in options() {
+                if option.is_empty() {
+                    return Err(ProfileError::EmptyOption);
+                }
                 let (key, value) = option.split_once('=').unwrap_or((option, ""));
                 let known = match &mut part {
                     Some(part) => apply_to_part(part, key, value)?,
-                    None => false,
+                    None => None,
                 };
-                if !known && !apply_to_machine(&mut plan, &mut kernel, key, value)? {
+                if let Some(known) = known {
+                    given_for_part.note(known)?;
+                } else if let Some(known) = apply_to_machine(&mut plan, &mut kernel, key, value)? {
+                    given_for_machine.note(known)?;
+                } else {
                     return Err(ProfileError::UnknownOption(option.to_owned()));
                 }
             }
@@ -204,14 +225,47 @@ impl Profile {
     }
 }
 
-/// Whether the option is one of a kind of GPU; then it was applied.
-fn apply_to_part(part: &mut Part, key: &str, value: &str) -> Result<bool, ProfileError> {
-    match key {
-        "gpus" => part.devices = number(key, value, 0..=64)?,
-        "vram" => part.vram = size(key, value)?,
-        "bar" => part.visible_vram = Some(size(key, value)?),
-        "cus" => part.chip.compute_units = number(key, value, 1..=1024)?,
-        "xgmi" => part.xgmi = switch(key, value)?,
+/// Which options were given.
+#[derive(Default)]
+struct Given(Vec<&'static str>);
+
+impl Given {
+    fn note(&mut self, option: &'static str) -> Result<(), ProfileError> {
+        if self.0.contains(&option) {
+            return Err(ProfileError::Repeated(option));
+        }
+        self.0.push(option);
+        Ok(())
+    }
+}
+
+/// Applies the option if it is one of a kind of GPU; answers what it sets.
+fn apply_to_part(
+    part: &mut Part,
+    key: &str,
+    value: &str,
+) -> Result<Option<&'static str>, ProfileError> {
+    Ok(Some(match key {
+        "gpus" => {
+            part.devices = number(key, value, 0..=64)?;
+            "gpus"
+        }
+        "vram" => {
+            part.vram = size(key, value)?;
+            "vram"
+        }
+        "bar" => {
+            part.visible_vram = Some(size(key, value)?);
+            "bar"
+        }
+        "cus" => {
+            part.chip.compute_units = number(key, value, 1..=1024)?;
+            "cus"
+        }
+        "xgmi" => {
+            part.xgmi = switch(key, value)?;
+            "xgmi"
+        }
         "spx" | "dpx" | "qpx" | "cpx" if part.dies() > 1 && value.is_empty() => {
             part.partitions = match key {
                 "spx" => 1,
@@ -219,36 +273,58 @@ fn apply_to_part(part: &mut Part, key: &str, value: &str) -> Result<bool, Profil
                 "qpx" => 4,
                 _ => part.dies(),
             };
+            "the partition mode"
         }
-        _ => return Ok(false),
-    }
-    Ok(true)
+        _ => return Ok(None),
+    }))
 }
 
-/// Whether the option is one of the machine or the kernel; then it was applied.
+/// Applies the option if it is one of the machine or the kernel; answers what it
+/// sets.
 fn apply_to_machine(
     plan: &mut Plan,
     kernel: &mut KernelProfile,
     key: &str,
     value: &str,
-) -> Result<bool, ProfileError> {
-    match key {
-        "kernel" => {}
-        "cpus" => plan.sockets = number(key, value, 1..=64)?,
-        "cores" => plan.cores = number(key, value, 1..=1024)?,
-        "ram" => plan.ram = size(key, value)?,
-        "kfd" => kernel.kfd_minor = number(key, value, 0..=u32::from(u16::MAX))?,
-        "svm" => kernel.svm = switch(key, value)?,
-        "p2p" => kernel.p2p = switch(key, value)?,
-        "secondary" => kernel.secondary_contexts = switch(key, value)?,
+) -> Result<Option<&'static str>, ProfileError> {
+    Ok(Some(match key {
+        "kernel" => "kernel",
+        "cpus" => {
+            plan.sockets = number(key, value, 1..=64)?;
+            "cpus"
+        }
+        "cores" => {
+            plan.cores = number(key, value, 1..=1024)?;
+            "cores"
+        }
+        "ram" => {
+            plan.ram = size(key, value)?;
+            "ram"
+        }
+        "kfd" => {
+            kernel.kfd_minor = number(key, value, 0..=u32::from(u16::MAX))?;
+            "kfd"
+        }
+        "svm" => {
+            kernel.svm = switch(key, value)?;
+            "svm"
+        }
+        "p2p" => {
+            kernel.p2p = switch(key, value)?;
+            "p2p"
+        }
+        "secondary" => {
+            kernel.secondary_contexts = switch(key, value)?;
+            "secondary"
+        }
         "dkms" => {
             kernel.out_of_tree = switch(key, value)?;
             kernel.svm |= kernel.out_of_tree;
             kernel.p2p |= kernel.out_of_tree;
+            "dkms"
         }
-        _ => return Ok(false),
-    }
-    Ok(true)
+        _ => return Ok(None),
+    }))
 }
 
 impl FromStr for Profile {
@@ -351,6 +427,29 @@ mod tests {
         assert_eq!(profile.topology.nodes[1].cpu.as_ref().unwrap().cores, 3);
         assert!(Profile::parse("mi50+").is_err());
         assert!(Profile::parse("mi50:cpx+mi300x").is_err());
+    }
+
+    #[test]
+    fn an_option_is_given_once_and_is_not_empty() {
+        let message = |text| Profile::parse(text).unwrap_err().to_string();
+        for (text, option) in [
+            ("rx7900:gpus=2,gpus=3", "gpus"),
+            ("rx7900:vram=8G,gpus=2,vram=8G", "vram"),
+            ("mi300x:cpx,spx", "the partition mode"),
+            ("mi300x:cpx,cpx", "the partition mode"),
+            ("apu:kernel=6.1,kernel=7.2", "kernel"),
+            ("apu:svm=1,svm", "svm"),
+            // Of the machine, wherever it stands.
+            ("mi50:cpus=1+rx7900:cpus=2", "cpus"),
+        ] {
+            assert_eq!(message(text), alloc::format!("{option} is given twice"), "{text}");
+        }
+        for text in ["mi300x:", "mi300x:,", "mi300x:gpus=2,", "mi300x:,gpus=2", "apu:cpus=1,,svm"] {
+            assert_eq!(Profile::parse(text), Err(ProfileError::EmptyOption), "{text}");
+        }
+        assert!(Profile::parse("mi50:gpus=2+rx7900:gpus=2").is_ok());
+        // A switch of the kernel may follow one that sets it too.
+        assert!(Profile::parse("apu:dkms,svm=0").is_ok());
     }
 
     #[test]
