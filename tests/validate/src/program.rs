@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
+use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::Platform;
 
 use crate::arguments::{self, Command, HELP};
@@ -19,6 +20,8 @@ pub fn run<P: Platform>(arguments: &[&[u8]], real: P, console: &mut dyn Console)
     };
     match print(console, text.as_bytes()) {
         Ok(()) => ExitStatus::DONE,
+        // Whoever reads has seen enough, and knows. The output is not whole.
+        Err(Errno::EPIPE) => ExitStatus::FAILED,
         Err(errno) => report(&Failure::Output(errno), console),
     }
 }

@@ -9,7 +9,7 @@ pub trait Console {
     /// Writes to standard output; returns how many of the bytes were taken.
     ///
     /// # Errors
-    /// Those of write(2). A closed pipe is EPIPE, not a signal.
+    /// Those of write(2) but EAGAIN: it waits. A closed pipe is EPIPE, not a signal.
     fn write_output(&mut self, bytes: &[u8]) -> Result<usize, Errno>;
 
     /// Writes to standard error, as far as that is possible.

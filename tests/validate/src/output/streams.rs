@@ -7,8 +7,10 @@
 #![allow(unsafe_code)]
 
 use hsakmt_core::errno::Errno;
-use hsakmt_linux_shim::arch::{syscall3, syscall4};
-use linux_raw_sys::general::{__NR_rt_sigprocmask, __NR_write, SIG_BLOCK, SIGPIPE};
+use hsakmt_linux_shim::arch::{syscall3, syscall4, syscall5};
+use linux_raw_sys::general::{
+    __NR_ppoll, __NR_rt_sigprocmask, __NR_write, POLLOUT, SIG_BLOCK, SIGPIPE, pollfd,
+};
 
 use super::console::Console;
 
@@ -41,13 +43,31 @@ impl Default for Streams {
     }
 }
 
-fn write(stream: usize, bytes: &[u8]) -> Result<usize, Errno> {
-    let start = bytes.as_ptr().expose_provenance();
-    // SAFETY: the kernel reads `bytes`.
-    let answer = unsafe { syscall3(__NR_write, stream, start, bytes.len()) };
+fn check(answer: usize) -> Result<usize, Errno> {
     match answer.wrapping_neg() {
         number @ 1..=4095 => Err(Errno(number as u16)),
         _ => Ok(answer),
+    }
+}
+
+/// Waits until a stream takes bytes or never will.
+fn wait_for_room(stream: usize) -> Result<(), Errno> {
+    let mut stream = pollfd { fd: stream as i32, events: POLLOUT as i16, revents: 0 };
+    let streams = (&raw mut stream).expose_provenance();
+    // SAFETY: the kernel reads and writes one `pollfd`. There is neither a time
+    // limit nor a signal mask.
+    check(unsafe { syscall5(__NR_ppoll, streams, 1, 0, 0, 0) }).map(drop)
+}
+
+/// write(2), which waits though whoever shares the stream made it non-blocking.
+fn write(stream: usize, bytes: &[u8]) -> Result<usize, Errno> {
+    let start = bytes.as_ptr().expose_provenance();
+    loop {
+        // SAFETY: the kernel reads `bytes`.
+        match check(unsafe { syscall3(__NR_write, stream, start, bytes.len()) }) {
+            Err(Errno::EAGAIN) => wait_for_room(stream)?,
+            answer => return answer,
+        }
     }
 }
 
