@@ -74,6 +74,7 @@ errnos! {
     EPROTO = 71, "Protocol error.";
     EOVERFLOW = 75, "Value too large.";
     EOPNOTSUPP = 95, "Operation not supported.";
+    EADDRINUSE = 98, "Address in use; from KFD: an SVM range and a buffer at one address.";
     ETIMEDOUT = 110, "Timed out.";
     EALREADY = 114, "Already in progress.";
     ECANCELED = 125, "Cancelled.";
