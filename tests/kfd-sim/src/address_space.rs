@@ -56,6 +56,10 @@ pub(crate) struct Mapped {
     pub length: usize,
     pub shown: Shown,
     pub protection: Protection,
+    /// MAP_SHARED.
+    pub shared: bool,
+    /// What the process advised about huge pages.
+    pub huge: Option<bool>,
     /// Absent in forked children.
     pub dont_fork: bool,
     /// The host's memory belongs to the parent: a fork in the same host
@@ -63,10 +67,46 @@ pub(crate) struct Mapped {
     pub borrowed: bool,
 }
 
+impl Mapped {
+    /// Memory of the process rather than of a device.
+    pub(crate) fn is_memory(&self) -> bool {
+        self.shown == Shown::Anonymous
+    }
+
+    fn allows(&self, protection: Protection) -> bool {
+        self.is_memory() && self.protection.contains(protection)
+    }
+
+    /// Transparent huge pages under the setting `always`: private memory unless
+    /// advised against, shared memory only if advised.
+    fn may_be_huge(&self) -> bool {
+        self.is_memory() && self.huge.unwrap_or(!self.shared)
+    }
+
+    /// Whether the kernel makes one area of two such neighbours (mm/vma.c). Each
+    /// shared mapping has a file of its own.
+    fn merges_with(&self, other: &Mapped) -> bool {
+        let kind = |mapped: &Mapped| (mapped.protection, mapped.huge, mapped.dont_fork);
+        let private = |mapped: &Mapped| mapped.is_memory() && !mapped.shared;
+        private(self) && private(other) && kind(self) == kind(other)
+    }
+}
+
+/// Bytes of a huge page.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// The mappings, by start address; no two overlap.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressSpace {
     mappings: BTreeMap<usize, Mapped>,
+    /// Bytes of all mappings.
+    length: usize,
+    /// How many mappings show a file or a buffer's memory.
+    files: BTreeMap<FileId, usize>,
+    memories: BTreeMap<MemoryId, usize>,
+    /// Whether the process has no memory but these mappings: what is not mapped
+    /// here is a hole. Otherwise it is memory of the host that nobody told about.
+    pub complete: bool,
     /// The primary object, which lives with the address space.
     pub primary: Option<ObjectId>,
     /// RLIMIT_AS in bytes, as far as mappings made through the platform count.
@@ -74,17 +114,59 @@ pub(crate) struct AddressSpace {
 }
 
 impl AddressSpace {
+    /// An address space with nothing mapped, after an exec from this one.
+    pub(crate) fn fresh(&self) -> AddressSpace {
+        AddressSpace { complete: self.complete, ..AddressSpace::default() }
+    }
+
+    /// Puts a mapping where nothing is. What was known of the range before is
+    /// forgotten: the host knows better.
     pub(crate) fn insert(&mut self, address: usize, mapped: Mapped) {
         self.remove(address, mapped.length);
+        self.length += mapped.length;
+        self.put(address, mapped);
+    }
+
+    fn put(&mut self, address: usize, mapped: Mapped) {
+        if let Some(file) = mapped.shown.file() {
+            *self.files.entry(file).or_default() += 1;
+        }
+        if let Some(memory) = mapped.shown.memory() {
+            *self.memories.entry(memory).or_default() += 1;
+        }
         self.mappings.insert(address, mapped);
+    }
+
+    fn take(&mut self, address: usize) -> Option<Mapped> {
+        let mapped = self.mappings.remove(&address)?;
+        self.length -= mapped.length;
+        if let Some(file) = mapped.shown.file() {
+            count_down(&mut self.files, file);
+        }
+        if let Some(memory) = mapped.shown.memory() {
+            count_down(&mut self.memories, memory);
+        }
+        Some(mapped)
+    }
+
+    /// The files that mappings keep open.
+    pub(crate) fn files(&self) -> impl Iterator<Item = FileId> + '_ {
+        self.files.keys().copied()
+    }
+
+    pub(crate) fn shows_file(&self, file: FileId) -> bool {
+        self.files.contains_key(&file)
+    }
+
+    pub(crate) fn shows_memory(&self, memory: MemoryId) -> bool {
+        self.memories.contains_key(&memory)
     }
 
     /// mm/mmap.c, may_expand_vm: ENOMEM beyond the limit. What a mapping replaces
     /// is not taken off.
     pub(crate) fn check_limit(&self, length: usize) -> Result<(), Errno> {
-        let mapped: usize = self.mappings.values().map(|mapped| mapped.length).sum();
         match self.limit {
-            Some(limit) if mapped.saturating_add(length) > limit => Err(Errno::ENOMEM),
+            Some(limit) if self.length.saturating_add(length) > limit => Err(Errno::ENOMEM),
             _ => Ok(()),
         }
     }
@@ -98,41 +180,129 @@ impl AddressSpace {
             .range(address..address.saturating_add(length))
             .map(|(at, _)| *at)
             .collect();
-        inside.into_iter().filter_map(|at| Some((at, self.mappings.remove(&at)?))).collect()
+        inside.into_iter().filter_map(|at| Some((at, self.take(at)?))).collect()
     }
 
-    /// Sets whether forked children get the range.
-    pub(crate) fn set_dont_fork(&mut self, address: usize, length: usize, dont_fork: bool) {
+    /// Changes something about the mappings of a range. Returns the parts that
+    /// are other than before.
+    pub(crate) fn change(
+        &mut self,
+        address: usize,
+        length: usize,
+        change: impl Fn(&mut Mapped),
+    ) -> Vec<(usize, usize)> {
         self.split_at(address);
         self.split_at(address.saturating_add(length));
-        let range = address..address.saturating_add(length);
-        for mapped in self.mappings.range_mut(range).map(|(_, mapped)| mapped) {
-            mapped.dont_fork = dont_fork;
+        let mut changed = Vec::new();
+        for (&at, mapped) in self.mappings.range_mut(address..address.saturating_add(length)) {
+            let before = *mapped;
+            change(mapped);
+            if *mapped != before {
+                changed.push((at, at + mapped.length));
+            }
         }
+        changed
     }
 
-    /// Sets what the CPU may do with the range.
-    pub(crate) fn protect(&mut self, address: usize, length: usize, protection: Protection) {
-        self.split_at(address);
-        self.split_at(address.saturating_add(length));
-        let range = address..address.saturating_add(length);
-        for mapped in self.mappings.range_mut(range).map(|(_, mapped)| mapped) {
-            mapped.protection = protection;
+    /// The pieces of a range in order, `None` for what is not mapped.
+    fn pieces(&self, start: usize, end: usize) -> Vec<Option<Mapped>> {
+        let mut pieces = Vec::new();
+        let before = self.mappings.range(..start).next_back();
+        let mut reached = start;
+        for (&at, mapped) in before.into_iter().chain(self.mappings.range(start..end)) {
+            if at + mapped.length <= start {
+                continue;
+            }
+            if at > reached {
+                pieces.push(None);
+            }
+            pieces.push(Some(*mapped));
+            reached = at + mapped.length;
         }
+        if reached < end {
+            pieces.push(None);
+        }
+        pieces
+    }
+
+    /// Whether every page is memory, whatever the CPU may do with it.
+    pub(crate) fn is_memory(&self, start: usize, end: usize) -> bool {
+        let pieces = self.pieces(start, end);
+        pieces.iter().all(|piece| piece.map_or(!self.complete, |mapped| mapped.is_memory()))
+    }
+
+    /// Whether the CPU may do this with every page of memory.
+    pub(crate) fn allows(&self, start: usize, end: usize, protection: Protection) -> bool {
+        let pieces = self.pieces(start, end);
+        pieces.iter().all(|piece| piece.map_or(!self.complete, |mapped| mapped.allows(protection)))
+    }
+
+    /// The part of an interval that is one area of memory with this address in
+    /// it. Memory of the host reaches as far as nothing is mapped.
+    pub(crate) fn memory_around(
+        &self,
+        address: usize,
+        low: usize,
+        high: usize,
+    ) -> Option<(usize, usize)> {
+        let before = self.mappings.range(..=address).next_back();
+        let Some((&at, mapped)) = before.filter(|(at, mapped)| *at + mapped.length > address)
+        else {
+            if self.complete {
+                return None;
+            }
+            let start = before.map_or(low, |(at, mapped)| low.max(at + mapped.length));
+            let after = self.mappings.range(address..).next();
+            return Some((start, after.map_or(high, |(at, _)| high.min(*at))));
+        };
+        if !mapped.is_memory() {
+            return None;
+        }
+        let (mut start, mut end) = (at, at + mapped.length);
+        for (&at, other) in self.mappings.range(..start).rev() {
+            if start <= low || at + other.length != start || !other.merges_with(mapped) {
+                break;
+            }
+            start = at;
+        }
+        for (&at, other) in self.mappings.range(end..) {
+            if end >= high || at != end || !other.merges_with(mapped) {
+                break;
+            }
+            end += other.length;
+        }
+        Some((start.max(low), end.min(high)))
+    }
+
+    /// The huge pages that may have to be split when areas begin to differ at the
+    /// ends of a range: whole blocks of one area.
+    pub(crate) fn split_blocks(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
+        let block = |border: usize| {
+            let low = border / HUGE_PAGE * HUGE_PAGE;
+            let high = low.checked_add(HUGE_PAGE)?;
+            let (_, mapped) = self.mappings.range(..=border).next_back()?;
+            if border == low || !mapped.may_be_huge() {
+                return None;
+            }
+            let around = self.memory_around(border, low, high)?;
+            (around == (low, high)).then_some(around)
+        };
+        [start, end].into_iter().filter_map(block).collect()
     }
 
     /// The first page of the range that is not writable memory decides.
     pub(crate) fn user_pages(&self, start: usize, end: usize) -> UserPages {
-        let before = self.mappings.range(..start).next_back();
-        let inside = self.mappings.range(start..end);
-        for (&at, mapped) in before.into_iter().chain(inside) {
-            if at + mapped.length <= start {
+        for piece in self.pieces(start, end) {
+            let Some(mapped) = piece else {
+                if self.complete {
+                    return UserPages::Unreachable;
+                }
                 continue;
-            }
-            if mapped.shown != Shown::Anonymous || !mapped.protection.contains(Protection::READ) {
+            };
+            if !mapped.allows(Protection::READ) {
                 return UserPages::Unreachable;
             }
-            if !mapped.protection.contains(Protection::WRITE) {
+            if !mapped.allows(Protection::WRITE) {
                 return UserPages::ReadOnly;
             }
         }
@@ -146,16 +316,11 @@ impl AddressSpace {
             let kfd = matches!(mapped.shown, Shown::Device { node: DeviceNode::Kfd, .. });
             !kfd && !mapped.dont_fork
         };
-        AddressSpace {
-            mappings: self
-                .mappings
-                .iter()
-                .filter(|(_, mapped)| copied(mapped))
-                .map(|(at, mapped)| (*at, Mapped { borrowed, ..*mapped }))
-                .collect(),
-            primary: None,
-            limit: self.limit,
+        let mut child = AddressSpace { limit: self.limit, ..self.fresh() };
+        for (&at, mapped) in self.mappings.iter().filter(|(_, mapped)| copied(mapped)) {
+            child.insert(at, Mapped { borrowed, ..*mapped });
         }
+        child
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, Mapped)> + '_ {
@@ -170,7 +335,16 @@ impl AddressSpace {
         }
         let rest = Mapped { length: mapped.length - before, ..*mapped };
         mapped.length = before;
-        self.mappings.insert(address, rest);
+        self.put(address, rest);
+    }
+}
+
+fn count_down<K: Ord>(counts: &mut BTreeMap<K, usize>, key: K) {
+    if let Some(count) = counts.get_mut(&key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&key);
+        }
     }
 }
 
@@ -187,6 +361,8 @@ mod tests {
             length,
             shown: Shown::Anonymous,
             protection: Protection::READ | Protection::WRITE,
+            shared: false,
+            huge: None,
             dont_fork: false,
             borrowed: false,
         }
@@ -206,15 +382,6 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_over_others_replaces_them() {
-        let mut space = AddressSpace::default();
-        space.insert(0x1000, anonymous(0x1000));
-        space.insert(0x3000, anonymous(0x2000));
-        space.insert(0x1000, anonymous(0x3000));
-        assert_eq!(ranges(&space), [(0x1000, 0x3000), (0x4000, 0x1000)]);
-    }
-
-    #[test]
     fn kfd_mappings_and_dont_fork_ranges_are_absent_after_fork() {
         let mut space = AddressSpace::default();
         let device = |node| Mapped {
@@ -224,7 +391,70 @@ mod tests {
         space.insert(0x1000, device(DeviceNode::Kfd));
         space.insert(0x2000, device(DeviceNode::Render(128)));
         space.insert(0x3000, anonymous(0x2000));
-        space.set_dont_fork(0x4000, 0x1000, true);
+        space.change(0x4000, 0x1000, |mapped| mapped.dont_fork = true);
         assert_eq!(ranges(&space.forked(false)), [(0x2000, 0x1000), (0x3000, 0x1000)]);
+    }
+
+    #[test]
+    fn files_are_counted_by_piece() {
+        let mut space = AddressSpace::default();
+        let shown = Shown::Device { file: FileId(1), node: DeviceNode::Kfd, memory: None };
+        space.insert(0x1000, Mapped { shown, ..anonymous(0x3000) });
+        space.remove(0x2000, 0x1000);
+        space.remove(0x1000, 0x1000);
+        assert!(space.shows_file(FileId(1)));
+        space.remove(0x3000, 0x1000);
+        assert!(!space.shows_file(FileId(1)));
+        assert_eq!(space.length, 0);
+    }
+
+    #[test]
+    fn neighbours_of_one_kind_are_one_area() {
+        let mut space = AddressSpace { complete: true, ..AddressSpace::default() };
+        let shared = Mapped { shared: true, ..anonymous(0x1000) };
+        for (at, mapped) in [
+            (0x1000, anonymous(0x1000)),
+            (0x2000, anonymous(0x2000)),
+            (0x4000, Mapped { huge: Some(false), ..anonymous(0x1000) }),
+            (0x5000, shared),
+            (0x6000, shared),
+        ] {
+            space.insert(at, mapped);
+        }
+        for (address, expected) in [
+            (0x1000, Some((0x1000, 0x4000))),
+            (0x3fff, Some((0x1000, 0x4000))),
+            (0x4000, Some((0x4000, 0x5000))),
+            (0x6000, Some((0x6000, 0x7000))),
+            (0x7000, None),
+        ] {
+            assert_eq!(space.memory_around(address, 0, 0x9000), expected, "{address:#x}");
+        }
+        assert_eq!(space.memory_around(0x2000, 0x1800, 0x3800), Some((0x1800, 0x3800)));
+        space.complete = false;
+        assert_eq!(space.memory_around(0x8000, 0, 0x9000), Some((0x7000, 0x9000)));
+    }
+
+    #[test]
+    fn a_border_inside_a_whole_block_splits_it() {
+        const BLOCK: usize = super::HUGE_PAGE;
+        let mut space = AddressSpace::default();
+        space.insert(BLOCK, anonymous(2 * BLOCK));
+        space.insert(4 * BLOCK + 0x1000, anonymous(BLOCK));
+        space.insert(8 * BLOCK, Mapped { shared: true, ..anonymous(BLOCK) });
+        for (start, end, expected) in [
+            (BLOCK, 2 * BLOCK, &[][..]),
+            (BLOCK, BLOCK + 0x1000, &[(BLOCK, 2 * BLOCK)]),
+            (BLOCK + 0x1000, 3 * BLOCK - 0x1000, &[(BLOCK, 2 * BLOCK), (2 * BLOCK, 3 * BLOCK)]),
+            // No whole block, and no huge pages.
+            (4 * BLOCK + 0x2000, 4 * BLOCK + 0x3000, &[]),
+            (8 * BLOCK, 8 * BLOCK + 0x1000, &[]),
+        ] {
+            assert_eq!(space.split_blocks(start, end), expected, "{start:#x}, {end:#x}");
+        }
+        space.change(BLOCK, BLOCK, |mapped| mapped.huge = Some(false));
+        assert_eq!(space.split_blocks(BLOCK, BLOCK + 0x1000), []);
+        space.change(8 * BLOCK, BLOCK, |mapped| mapped.huge = Some(true));
+        assert_eq!(space.split_blocks(8 * BLOCK, 8 * BLOCK + 0x1000).len(), 1);
     }
 }

@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use hsakmt_core::errno::Errno;
 use hsakmt_core::execute;
-use hsakmt_core::seam::{Array, Call, DeviceNode, Driver};
+use hsakmt_core::seam::{Array, Call, DeviceNode, Driver, Mapping, Os, Placement, Protection};
 use hsakmt_core::uapi::kfd::{
-    AcquireVm, AllocMemoryFlags, AllocMemoryOfGpu, FreeMemoryOfGpu, MapMemoryToGpu,
+    AcquireVm, AllocMemoryFlags, AllocMemoryOfGpu, FreeMemoryOfGpu, MapMemoryToGpu, Svm,
     UnmapMemoryFromGpu,
 };
 use hsakmt_core::uapi::{Block, Request};
@@ -19,9 +19,15 @@ use crate::violation::Rule;
 
 pub(crate) type Sim = SimPlatform<AddressesOnly>;
 
-/// A process on a fresh machine of this profile.
+/// A process on a fresh machine of this profile, without memory of the host.
 pub(crate) fn boot(profile: &str) -> Sim {
-    Machine::new(&Profile::parse(profile).unwrap()).spawn(AddressesOnly::new())
+    boot_machine(&Profile::parse(profile).unwrap())
+}
+
+pub(crate) fn boot_machine(profile: &Profile) -> Sim {
+    let sim = Machine::new(profile).spawn(AddressesOnly::new());
+    sim.process().set_memory_is_complete(true);
+    sim
 }
 
 pub(crate) fn kfd(sim: &Sim) -> SimDevice {
@@ -177,4 +183,69 @@ pub(crate) fn unmap(
     gpu_ids: &[u32],
 ) -> Result<u32, Errno> {
     unmap_from(sim, kfd, handle, gpu_ids, 0).0
+}
+
+/// SET_ATTR and GET_ATTR.
+pub(crate) const SET: u32 = 0;
+pub(crate) const GET: u32 = 1;
+
+/// An SVM request with these attributes; the answer with the attributes after.
+pub(crate) fn svm(
+    sim: &Sim,
+    kfd: &SimDevice,
+    op: u32,
+    start: u64,
+    size: u64,
+    attributes: &[(u32, u32)],
+) -> (Result<u32, Errno>, Vec<(u32, u32)>) {
+    let mut block = Vec::new();
+    block.extend(start.to_ne_bytes());
+    block.extend(size.to_ne_bytes());
+    block.extend(op.to_ne_bytes());
+    block.extend((attributes.len() as u32).to_ne_bytes());
+    for (kind, value) in attributes {
+        block.extend(kind.to_ne_bytes());
+        block.extend(value.to_ne_bytes());
+    }
+    let answer = execute::execute_with_tail::<_, Svm>(sim, kfd, &mut block);
+    let word = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().unwrap());
+    let after = block[24..].chunks(8).map(|pair| (word(&pair[..4]), word(&pair[4..]))).collect();
+    (answer, after)
+}
+
+/// SET_ATTR.
+pub(crate) fn set_svm(
+    sim: &Sim,
+    kfd: &SimDevice,
+    start: u64,
+    size: u64,
+    attributes: &[(u32, u32)],
+) -> Result<u32, Errno> {
+    svm(sim, kfd, SET, start, size, attributes).0
+}
+
+/// Private memory that the CPU reads and writes.
+pub(crate) fn anonymous(placement: Placement, length: usize) -> Mapping {
+    let protection = Protection::READ | Protection::WRITE;
+    Mapping { placement, length, protection, reserve: true, shared: false }
+}
+
+/// Maps such memory at an address, over what is there.
+pub(crate) fn map_memory(sim: &Sim, address: u64, length: usize) {
+    let mapping = anonymous(Placement::Replace(address as usize), length);
+    assert_eq!(Os::map(sim, mapping), Ok(address as usize));
+}
+
+/// ALLOC_MEMORY_OF_GPU of user pages on the first GPU; the handle.
+pub(crate) fn alloc_user(
+    sim: &Sim,
+    kfd: &SimDevice,
+    va_addr: u64,
+    source: u64,
+    size: u64,
+) -> Result<u64, Errno> {
+    let flags = AllocMemoryFlags::USERPTR | AllocMemoryFlags::WRITABLE;
+    let mut block = wanted(sim, 0, flags, va_addr, size);
+    block.mmap_offset = source;
+    ask(sim, kfd, &mut block).map(|_| block.handle)
 }

@@ -2,6 +2,7 @@
 //! the limits of kernel-rules section 2, "Accounting" (amdgpu_amdkfd_gpuvm.c).
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use hsakmt_core::errno::Errno;
 
@@ -50,6 +51,8 @@ pub(crate) struct GpuMemory {
     next_offset: BTreeMap<u32, u64>,
     /// Memory without a buffer, which a CPU mapping may keep.
     orphans: BTreeSet<MemoryId>,
+    /// Those of them that may have lost their last mapping.
+    doubtful: Vec<MemoryId>,
     system_used: u64,
     gtt_used: u64,
     vram_used: BTreeMap<u32, Vram>,
@@ -134,6 +137,22 @@ impl GpuMemory {
         if room { Ok(()) } else { Err(Errno::ENOMEM) }
     }
 
+    /// Counts SVM ranges, which are system memory with XNACK off; ENOMEM beyond
+    /// the limit.
+    pub(crate) fn take_system(&mut self, topology: &Topology, bytes: u64) -> Result<(), Errno> {
+        let used = self.system_used.checked_add(bytes).ok_or(Errno::ENOMEM)?;
+        if bytes > 0 && used > system_limit(topology) {
+            return Err(Errno::ENOMEM);
+        }
+        self.system_used = used;
+        Ok(())
+    }
+
+    /// Takes SVM ranges off again.
+    pub(crate) fn drop_system(&mut self, bytes: u64) {
+        self.system_used = self.system_used.wrapping_sub(bytes);
+    }
+
     fn count(&mut self, place: Place, gpu_id: u32, size: u64, step: fn(u64, u64) -> u64) {
         match place {
             Place::Vram => {
@@ -183,20 +202,30 @@ impl GpuMemory {
             if memory.buffers == 0 {
                 memory.allowed = None;
                 self.orphans.insert(id);
+                self.doubtful.push(id);
             }
         }
     }
 
-    /// Whether memory waits for its last CPU mapping.
-    pub(crate) fn has_orphans(&self) -> bool {
-        !self.orphans.is_empty()
+    /// A CPU mapping of memory went.
+    pub(crate) fn unmapped(&mut self, id: MemoryId) {
+        if self.orphans.contains(&id) {
+            self.doubtful.push(id);
+        }
     }
 
-    /// Ends memory that neither a buffer nor one of these mappings keeps.
-    pub(crate) fn collect(&mut self, mapped: &BTreeSet<MemoryId>) {
-        let gone: BTreeSet<MemoryId> = self.orphans.difference(mapped).copied().collect();
-        self.orphans.retain(|id| !gone.contains(id));
-        for id in gone {
+    /// Any mapping may have gone.
+    pub(crate) fn look_at_all_orphans(&mut self) {
+        self.doubtful = self.orphans.iter().copied().collect();
+    }
+
+    /// Ends memory that neither a buffer nor a CPU mapping keeps.
+    pub(crate) fn collect(&mut self, is_mapped: impl Fn(MemoryId) -> bool) {
+        for id in core::mem::take(&mut self.doubtful) {
+            if is_mapped(id) {
+                continue;
+            }
+            self.orphans.remove(&id);
             if let Some(memory) = self.memories.remove(&id) {
                 self.offsets.remove(&(memory.minor, memory.offset));
                 self.count(memory.place, memory.gpu_id, memory.size, u64::wrapping_sub);

@@ -77,12 +77,34 @@ impl GpuVm {
         if start % PAGE != 0 || length % PAGE != 0 || length == 0 || end > self.end {
             return Err(Errno::EINVAL);
         }
-        let before = self.ranges.range(..end).next_back();
-        if before.is_some_and(|(at, range)| at + range.length > start) {
+        if self.overlaps(start, end) {
             return Err(Errno::EINVAL);
         }
         self.ranges.insert(start, GpuRange { length, shows, queues: 0 });
         Ok(())
+    }
+
+    /// The mapping that has this address.
+    pub(crate) fn at(&self, address: u64) -> Option<(u64, &GpuRange)> {
+        let (at, range) = self.ranges.range(..=address).next_back()?;
+        (at + range.length > address).then_some((*at, range))
+    }
+
+    pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
+        let before = self.ranges.range(..end).next_back();
+        before.is_some_and(|(at, range)| at + range.length > start)
+    }
+
+    /// The part of an interval around an address that no mapping has.
+    pub(crate) fn gap_around(&self, address: u64, (low, high): (u64, u64)) -> (u64, u64) {
+        let before = self.ranges.range(..=address).next_back();
+        let start = before.map_or(low, |(at, range)| low.max(at + range.length));
+        let after = self.ranges.range(address..).next();
+        (start, after.map_or(high, |(at, _)| high.min(*at)))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &GpuRange)> {
+        self.ranges.iter().map(|(at, range)| (*at, range))
     }
 
     /// The mapping that starts here.

@@ -1,5 +1,6 @@
 //! A host for tests that never touch the memory they map.
 
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::CStr;
@@ -23,9 +24,83 @@ pub struct AddressesOnly {
 
 #[derive(Debug)]
 struct Shared {
-    mapped: Mutex<Vec<(usize, usize)>>,
+    free: Mutex<Free>,
     ticks: AtomicU64,
     fork_word: AtomicU32,
+}
+
+/// What is not mapped, as gaps on either side of [`FIRST`]: end by start, and
+/// start by length.
+#[derive(Debug, Default)]
+struct Free {
+    gaps: BTreeMap<usize, usize>,
+    by_length: BTreeSet<(usize, usize)>,
+}
+
+impl Free {
+    fn add(&mut self, start: usize, end: usize) {
+        if start < end {
+            self.gaps.insert(start, end);
+            self.by_length.insert((end - start, start));
+        }
+    }
+
+    fn remove(&mut self, start: usize) -> Option<usize> {
+        let end = self.gaps.remove(&start)?;
+        self.by_length.remove(&(end - start, start));
+        Some(end)
+    }
+
+    /// The gaps that have a part of a range or touch it.
+    fn near(&self, start: usize, end: usize) -> Vec<usize> {
+        let before = self.gaps.range(..start).next_back();
+        let before = before.filter(|(_, to)| **to >= start);
+        before.into_iter().chain(self.gaps.range(start..=end)).map(|(at, _)| *at).collect()
+    }
+
+    fn has(&self, start: usize, end: usize) -> bool {
+        let to = |at| self.gaps.range(..=at).next_back().map_or(0, |(_, &to)| to);
+        let mut reached = start;
+        while reached < end {
+            match to(reached) {
+                further if further > reached => reached = further,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn take(&mut self, start: usize, end: usize) {
+        for gap in self.near(start, end) {
+            let Some(to) = self.remove(gap) else { continue };
+            self.add(gap, to.min(start.max(gap)));
+            self.add(gap.max(end.min(to)), to);
+        }
+    }
+
+    fn give(&mut self, start: usize, end: usize) {
+        for (mut low, mut high) in [(start, end.min(FIRST)), (start.max(FIRST), end)] {
+            if low >= high {
+                continue;
+            }
+            let upper = low >= FIRST;
+            for gap in self.near(low, high) {
+                if (gap >= FIRST) != upper {
+                    continue;
+                }
+                if let Some(to) = self.remove(gap) {
+                    (low, high) = (low.min(gap), high.max(to));
+                }
+            }
+            self.add(low, high);
+        }
+    }
+
+    /// The smallest gap that is long enough, and not below [`FIRST`].
+    fn find(&self, length: usize) -> Option<usize> {
+        let mut long_enough = self.by_length.range((length, 0)..);
+        long_enough.find(|(_, start)| *start >= FIRST).map(|(_, start)| *start)
+    }
 }
 
 const PAGE: usize = 4096;
@@ -44,8 +119,12 @@ impl AddressesOnly {
     /// A host with nothing mapped.
     #[must_use]
     pub fn new() -> AddressesOnly {
+        let mut free = Free::default();
+        // Addresses below are given only to who names them.
+        free.add(0, FIRST);
+        free.add(FIRST, END);
         let shared = Shared {
-            mapped: Mutex::new(Vec::new()),
+            free: Mutex::new(free),
             ticks: AtomicU64::new(1_000_000_000),
             fork_word: AtomicU32::new(0),
         };
@@ -61,49 +140,23 @@ fn check(address: usize, length: usize) -> Result<usize, Errno> {
     Ok(end)
 }
 
-fn is_free(mapped: &[(usize, usize)], start: usize, end: usize) -> bool {
-    !mapped.iter().any(|&(from, to)| from < end && start < to)
-}
-
-fn remove(mapped: &mut Vec<(usize, usize)>, start: usize, end: usize) {
-    let mut rest = Vec::new();
-    for &(from, to) in mapped.iter() {
-        for (from, to) in [(from, to.min(start)), (from.max(end), to)] {
-            if from < to {
-                rest.push((from, to));
-            }
-        }
-    }
-    *mapped = rest;
-}
-
 impl Os for AddressesOnly {
     fn page_size(&self) -> usize {
         PAGE
     }
 
     fn map(&self, mapping: Mapping) -> Result<usize, Errno> {
-        let mut mapped = self.shared.mapped.lock();
+        let mut free = self.shared.free.lock();
         let length = mapping.length;
-        let lowest = || {
-            let mut start = FIRST;
-            let mut sorted = mapped.clone();
-            sorted.sort_unstable();
-            for (from, to) in sorted {
-                if from < start + length && start < to {
-                    start = to;
-                }
-            }
-            start
-        };
+        let anywhere = || free.find(length).ok_or(Errno::ENOMEM);
         let start = match mapping.placement {
-            Placement::Anywhere => lowest(),
+            Placement::Anywhere => anywhere()?,
             Placement::Hint(hint) => match check(hint, length) {
-                Ok(end) if is_free(&mapped, hint, end) => hint,
-                _ => lowest(),
+                Ok(end) if free.has(hint, end) => hint,
+                _ => anywhere()?,
             },
             Placement::Free(start) => {
-                if !is_free(&mapped, start, check(start, length)?) {
+                if !free.has(start, check(start, length)?) {
                     return Err(Errno::EEXIST);
                 }
                 start
@@ -113,14 +166,13 @@ impl Os for AddressesOnly {
         let end = check(start, length).map_err(|errno| {
             if length == 0 || length % PAGE != 0 { errno } else { Errno::ENOMEM }
         })?;
-        remove(&mut mapped, start, end);
-        mapped.push((start, end));
+        free.take(start, end);
         Ok(start)
     }
 
     fn unmap(&self, address: usize, length: usize) -> Result<(), Errno> {
         let end = check(address, length)?;
-        remove(&mut self.shared.mapped.lock(), address, end);
+        self.shared.free.lock().give(address, end);
         Ok(())
     }
 
@@ -203,4 +255,35 @@ impl Os for AddressesOnly {
     fn rmb_device(&self) {}
 
     fn flush_wc(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use hsakmt_core::errno::Errno;
+    use hsakmt_core::seam::{Os, Placement};
+
+    use super::{AddressesOnly, END, FIRST, PAGE};
+    use crate::fixture::anonymous;
+
+    #[test]
+    fn addresses_are_given_once_and_again_when_free() {
+        let host = AddressesOnly::new();
+        let map = |placement, pages| host.map(anonymous(placement, pages * PAGE));
+        let places = [0, 1, 2, 3].map(|_| map(Placement::Anywhere, 2).unwrap());
+        assert_eq!(places, [0, 2, 4, 6].map(|page| FIRST + page * PAGE));
+        host.unmap(places[1] + PAGE, 2 * PAGE).unwrap();
+        assert_eq!(map(Placement::Free(places[1]), 1), Err(Errno::EEXIST));
+        assert_eq!(map(Placement::Anywhere, 3), Ok(FIRST + 8 * PAGE));
+        // A hole of its size is taken first.
+        assert_eq!(map(Placement::Anywhere, 1), Ok(places[1] + PAGE));
+        assert_eq!(map(Placement::Hint(places[2]), 1), Ok(places[2]));
+        assert_eq!(map(Placement::Hint(places[2]), 1), Ok(FIRST + 11 * PAGE));
+        assert_eq!(map(Placement::Replace(places[0]), 5), Ok(places[0]));
+        assert_eq!(map(Placement::Free(PAGE), 1), Ok(PAGE));
+        host.unmap(0, END).unwrap();
+        assert_eq!(map(Placement::Free(PAGE), END / PAGE - 1), Ok(PAGE));
+        assert_eq!(map(Placement::Anywhere, 1), Err(Errno::ENOMEM));
+        host.unmap(FIRST - PAGE, 2 * PAGE).unwrap();
+        assert_eq!(map(Placement::Anywhere, 1), Ok(FIRST));
+    }
 }

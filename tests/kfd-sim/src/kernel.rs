@@ -138,6 +138,17 @@ impl KernelProfile {
         self.kernel >= Kernel::V6_12
     }
 
+    /// kernel-rules section 2, ALLOC "Order": user pages that have an SVM range are
+    /// refused.
+    pub(crate) fn keeps_user_pages_from_svm(self) -> bool {
+        self.kernel >= Kernel::V6_12
+    }
+
+    /// kernel-rules section 2, SET_ATTR: an address range that wraps is EOVERFLOW.
+    pub(crate) fn names_svm_overflow(self) -> bool {
+        self.kernel == Kernel::V6_12
+    }
+
     /// kernel-rules section 1, "Binding a VM": the object has the PASID, not the file.
     pub(crate) fn has_pasid_per_object(self) -> bool {
         self.kernel < Kernel::V7_2

@@ -20,6 +20,8 @@ pub struct Leftovers {
     pub objects: Vec<String>,
     /// The buffers of all objects with the GPUs that map them.
     pub buffers: Vec<String>,
+    /// The SVM ranges of all objects, also those that a GPU's access made.
+    pub ranges: Vec<String>,
     /// Bytes of memory without a buffer, which CPU mappings keep.
     pub orphaned_bytes: u64,
     /// Open file descriptions.
@@ -84,10 +86,25 @@ impl Leftovers {
             })
             .collect();
         buffers.sort();
+        let mut ranges: Vec<String> = state
+            .objects
+            .values()
+            .flat_map(|object| {
+                object.svm.iter().map(move |(_, range)| {
+                    let made = if range.registered { "registered" } else { "made by an access" };
+                    let gpus = range.attributes.accessible().count_ones();
+                    let length = range.length;
+                    let of = format!("process {}", object.lead);
+                    format!("{of}: {length:#x} bytes of SVM, {made}, open to {gpus} GPUs")
+                })
+            })
+            .collect();
+        ranges.sort();
         Leftovers {
             processes,
             objects,
             buffers,
+            ranges,
             orphaned_bytes: state.memory.orphaned_bytes(),
             files: state.files.len(),
         }
@@ -105,7 +122,7 @@ impl fmt::Display for Leftovers {
                 writeln!(f, "  {length:#x} bytes of {node}")?;
             }
         }
-        for line in self.objects.iter().chain(&self.buffers) {
+        for line in self.objects.iter().chain(&self.buffers).chain(&self.ranges) {
             writeln!(f, "{line}")?;
         }
         if self.orphaned_bytes > 0 {

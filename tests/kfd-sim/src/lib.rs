@@ -45,14 +45,17 @@ extern crate alloc;
 extern crate std;
 
 mod address_space;
+mod cpu_mapping;
 mod descriptor;
 mod device;
 mod drm;
 #[cfg(test)]
 mod fixture;
 mod gpu_memory;
+mod gpu_view;
 mod gpu_vm;
 mod host;
+mod intervals;
 mod kernel;
 mod kfd;
 mod leftovers;
@@ -61,14 +64,17 @@ mod machine;
 mod platform;
 mod process;
 mod profile;
+mod svm_ranges;
 mod sysfs;
 mod topology;
 mod user_memory;
 mod violation;
 
 pub use descriptor::{Descriptor, FileId};
+pub use gpu_view::{GpuView, Seen, Sight, SvmView};
 pub use host::AddressesOnly;
 pub use kernel::{Kernel, KernelProfile};
+pub use kfd::Fault;
 pub use leftovers::{Held, Leftovers};
 pub use log::{Execution, Operation, Record};
 pub use machine::{Change, Condition, Machine};

@@ -10,6 +10,7 @@ use hsakmt_core::seam::{
 };
 use hsakmt_core::uapi::{Field, Request};
 
+use crate::kfd::SVM_ATTRIBUTE_NAMES;
 use crate::process::Pid;
 
 /// One operation with its answer.
@@ -126,6 +127,48 @@ impl Execution {
         self.field(field)?.number(&self.returned)
     }
 
+    /// The attributes of an SVM request before, type and value each.
+    #[must_use]
+    pub fn svm_attributes_sent(&self) -> Vec<(u32, u32)> {
+        self.svm_attributes(&self.sent)
+    }
+
+    /// The attributes of an SVM request after.
+    #[must_use]
+    pub fn svm_attributes_returned(&self) -> Vec<(u32, u32)> {
+        self.svm_attributes(&self.returned)
+    }
+
+    fn svm_attributes(&self, block: &[u8]) -> Vec<(u32, u32)> {
+        if self.node != Some(DeviceNode::Kfd) || self.request.number() != 0x20 {
+            return Vec::new();
+        }
+        // They follow start, size, operation and their count.
+        let tail = block.get(24..).unwrap_or(&[]);
+        let count = block.get(20..24).and_then(|word| word.try_into().ok());
+        let count = count.map_or(0, u32::from_ne_bytes) as usize;
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
+        let pairs = tail.chunks_exact(8).take(count);
+        pairs.map(|pair| (word(&pair[..4]), word(&pair[4..]))).collect()
+    }
+
+    fn write_svm_attributes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sent, returned) = (self.svm_attributes_sent(), self.svm_attributes_returned());
+        if sent.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" [")?;
+        for (n, (before, after)) in sent.iter().zip(&returned).enumerate() {
+            f.write_str(if n == 0 { "" } else { ", " })?;
+            write_attribute(f, *before)?;
+            if before != after {
+                f.write_str(" -> ")?;
+                write_attribute(f, *after)?;
+            }
+        }
+        f.write_str("]")
+    }
+
     fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
     }
@@ -144,7 +187,8 @@ impl fmt::Display for Operation {
                         write!(f, " -> {}", field.display(&call.returned))?;
                     }
                 }
-                f.write_str(" }")
+                f.write_str(" }")?;
+                call.write_svm_attributes(f)
             }
             Operation::MapDevice { descriptor, mapping } => {
                 write!(f, "mmap {descriptor} offset {:#x}", mapping.offset)?;
@@ -172,6 +216,13 @@ impl fmt::Display for Operation {
             Operation::Exec => f.write_str("exec"),
             Operation::Exit => f.write_str("exit"),
         }
+    }
+}
+
+fn write_attribute(f: &mut fmt::Formatter<'_>, (kind, value): (u32, u32)) -> fmt::Result {
+    match SVM_ATTRIBUTE_NAMES.get(kind as usize) {
+        Some(name) => write!(f, "{name} {value:#x}"),
+        None => write!(f, "{kind:#x} {value:#x}"),
     }
 }
 

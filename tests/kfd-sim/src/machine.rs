@@ -11,7 +11,7 @@ use spin::{Mutex, MutexGuard};
 
 use crate::address_space::{AddressSpace, SpaceId};
 use crate::descriptor::{File, FileId};
-use crate::gpu_memory::{GpuMemory, MemoryId};
+use crate::gpu_memory::GpuMemory;
 use crate::gpu_vm::GpuVm;
 use crate::kernel::KernelProfile;
 use crate::kfd::{self, KfdObject, ObjectId};
@@ -344,7 +344,7 @@ impl State {
                 files.extend(process.descriptors.iter().map(|(_, descriptor)| descriptor.file));
             }
             for space in self.spaces.values() {
-                files.extend(space.iter().filter_map(|(_, mapped)| mapped.shown.file()));
+                files.extend(space.files());
             }
             for object in self.objects.values() {
                 files.extend(object.bound_files());
@@ -368,23 +368,16 @@ impl State {
                 }
             }
             if before == (self.files.len(), self.objects.len()) {
+                self.memory.look_at_all_orphans();
                 self.collect_memory();
                 return;
             }
         }
     }
 
-    /// Ends memory that nobody has any more.
+    /// Ends memory that lost its last buffer or mapping.
     pub(crate) fn collect_memory(&mut self) {
-        if !self.memory.has_orphans() {
-            return;
-        }
-        let mapped: BTreeSet<MemoryId> = self
-            .spaces
-            .values()
-            .flat_map(|space| space.iter())
-            .filter_map(|(_, mapped)| mapped.shown.memory())
-            .collect();
-        self.memory.collect(&mapped);
+        let spaces = &self.spaces;
+        self.memory.collect(|memory| spaces.values().any(|space| space.shows_memory(memory)));
     }
 }

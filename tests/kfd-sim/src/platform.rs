@@ -285,20 +285,18 @@ impl<H: Os> Os for SimPlatform<H> {
         let result = self.check_limit(mapping.length).and_then(|()| self.host.map(mapping));
         let pid = self.seat.pid();
         let mut state = self.seat.machine.lock();
-        if let (Ok(address), Some(space)) = (result, state.space_of(pid)) {
-            space.insert(
-                address,
-                Mapped {
-                    length: mapping.length,
-                    shown: Shown::Anonymous,
-                    protection: mapping.protection,
-                    dont_fork: false,
-                    borrowed: false,
-                },
-            );
-            if matches!(mapping.placement, Placement::Replace(_)) {
-                state.collect();
-            }
+        if let Ok(address) = result {
+            let mapped = Mapped {
+                length: mapping.length,
+                shown: Shown::Anonymous,
+                protection: mapping.protection,
+                shared: mapping.shared,
+                huge: None,
+                dont_fork: false,
+                borrowed: false,
+            };
+            let over = matches!(mapping.placement, Placement::Replace(_));
+            state.put_mapping(pid, address, mapped, over);
         }
         state.record(pid, result.map(|address| address as u64), || Operation::Map(mapping));
         result
@@ -309,10 +307,7 @@ impl<H: Os> Os for SimPlatform<H> {
         let in_place_child = !self.seat.parents.lock().is_empty();
         let borrowed: Vec<_> = {
             let mut state = self.seat.machine.lock();
-            let removed =
-                state.space_of(pid).map_or_else(Vec::new, |space| space.remove(address, length));
-            state.collect();
-            removed
+            state.remove_mapping(pid, address, length)
         };
         let result = if in_place_child && borrowed.iter().any(|(_, mapped)| mapped.borrowed) {
             self.unmap_from_host(borrowed);
@@ -328,8 +323,8 @@ impl<H: Os> Os for SimPlatform<H> {
         let result = self.host.protect(address, length, allow);
         let pid = self.seat.pid();
         let mut state = self.seat.machine.lock();
-        if let (Ok(()), Some(space)) = (result, state.space_of(pid)) {
-            space.protect(address, length, allow);
+        if result.is_ok() {
+            state.protect_mapping(pid, address, length, allow);
         }
         state.record(pid, done(result), || Operation::Protect { address, length, allow });
         result
@@ -339,10 +334,8 @@ impl<H: Os> Os for SimPlatform<H> {
         let result = self.host.advise(address, length, advice);
         let pid = self.seat.pid();
         let mut state = self.seat.machine.lock();
-        if result.is_ok() && matches!(advice, Advice::DontFork | Advice::DoFork) {
-            if let Some(space) = state.space_of(pid) {
-                space.set_dont_fork(address, length, advice == Advice::DontFork);
-            }
+        if result.is_ok() {
+            state.advise_mapping(pid, address, length, advice);
         }
         state.record(pid, done(result), || Operation::Advise { address, length, advice });
         result
@@ -505,19 +498,17 @@ impl<H: Os> Driver for SimPlatform<H> {
                 reserve: true,
                 shared: true,
             })?;
-            let mut state = self.seat.machine.lock();
-            if let Some(space) = state.space_of(pid) {
-                space.insert(
-                    address,
-                    Mapped {
-                        length: mapping.length,
-                        shown,
-                        protection: mapping.protection,
-                        dont_fork: false,
-                        borrowed: false,
-                    },
-                );
-            }
+            let mapped = Mapped {
+                length: mapping.length,
+                shown,
+                protection: mapping.protection,
+                shared: true,
+                huge: None,
+                dont_fork: false,
+                borrowed: false,
+            };
+            let over = matches!(mapping.placement, Placement::Replace(_));
+            self.seat.machine.lock().put_mapping(pid, address, mapped, over);
             Ok(address)
         });
         let address = result.map(|address| address as u64);

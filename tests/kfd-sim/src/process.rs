@@ -69,7 +69,8 @@ impl State {
     /// execve(2): a new address space, descriptors close on exec are closed.
     pub(crate) fn exec(&mut self, pid: Pid) -> Vec<(usize, Mapped)> {
         let space = SpaceId(self.number());
-        self.spaces.insert(space, AddressSpace::default());
+        let fresh = self.space_of(pid).map(|old| old.fresh());
+        self.spaces.insert(space, fresh.unwrap_or_default());
         let mut old = None;
         if let Some(process) = self.processes.get_mut(&pid) {
             old = Some(core::mem::replace(&mut process.space, space));
@@ -180,6 +181,16 @@ impl Process {
     pub fn set_address_space_limit(&self, bytes: Option<usize>) {
         if let Some(space) = self.machine.lock().space_of(self.pid) {
             space.limit = bytes;
+        }
+    }
+
+    /// Whether the process has no memory but what is mapped through the platform.
+    /// Then the driver finds a hole wherever nothing is mapped; otherwise, and at
+    /// the start, it takes that for memory of the host that the CPU may read and
+    /// write. Forked children inherit it.
+    pub fn set_memory_is_complete(&self, complete: bool) {
+        if let Some(space) = self.machine.lock().space_of(self.pid) {
+            space.complete = complete;
         }
     }
 

@@ -192,7 +192,7 @@ mod tests {
 
     use hsakmt_core::uapi::kfd::AllocMemoryFlags as Flags;
 
-    use crate::fixture::{alloc, ask, bind, boot, broken, free, raw, render, wanted};
+    use crate::fixture::{alloc, ask, bind, boot, broken, free, map_memory, raw, render, wanted};
     use crate::machine::Change;
     use crate::violation::Rule;
 
@@ -314,7 +314,8 @@ mod tests {
         let sim = boot("rx7900");
         let bound = bind(&sim);
         let mut block = wanted(&sim, 0, Flags::USERPTR, 0, 4096);
-        block.mmap_offset = 0x1000;
+        map_memory(&sim, 0x1_0000, 4096);
+        block.mmap_offset = 0x1_0000;
         assert_eq!(ask(&sim, &bound.kfd, &mut block), Ok(0));
         let result = Driver::map(&sim, &bound.files[0], mapping(block.mmap_offset, 4096));
         assert_eq!(result, Err(Errno::EPERM));

@@ -8,6 +8,7 @@ use core::fmt;
 use hsakmt_core::errno::Errno;
 
 use super::dispatch::Request;
+use super::invalidation::Pages;
 use super::{GpuRecord, KfdObject, Kind};
 use crate::address_space::UserPages;
 use crate::gpu_memory::{MemoryId, Place};
@@ -25,6 +26,7 @@ const DOORBELL: u32 = 1 << 3;
 const MMIO_REMAP: u32 = 1 << 4;
 const AQL_QUEUE_MEM: u32 = 1 << 27;
 const PUBLIC: u32 = 1 << 29;
+pub(super) const WRITABLE: u32 = 1 << 31;
 const KINDS: u32 = VRAM | GTT | USERPTR | DOORBELL | MMIO_REMAP;
 
 /// A buffer of a process object (`struct kgd_mem`).
@@ -37,8 +39,18 @@ pub(crate) struct Buffer {
     /// Bytes of the memory, whole pages.
     pub size: u64,
     pub flags: u32,
+    /// The memory of the process that it shows.
+    pub source: Option<Source>,
     /// The GPUs that have it mapped.
     pub mapped: BTreeSet<u32>,
+}
+
+/// Where user pages come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// The CPU's address.
+    pub address: u64,
+    pub pages: Pages,
 }
 
 impl Buffer {
@@ -72,28 +84,30 @@ pub(super) fn split(handle: u64) -> (u32, u32) {
     ((handle >> 32) as u32, handle as u32)
 }
 
-fn join(gpu_id: u32, index: u32) -> u64 {
+pub(super) fn join(gpu_id: u32, index: u32) -> u64 {
     u64::from(gpu_id) << 32 | u64::from(index)
 }
 
 impl GpuRecord {
-    /// The lowest index that is free, from 0.
-    fn free_index(&self) -> u32 {
-        let mut free = 0;
-        for &taken in self.buffers.keys() {
-            if taken != free {
-                break;
-            }
-            free += 1;
-        }
-        free
+    /// Keeps a buffer under the lowest index that is free, from 0.
+    fn insert(&mut self, buffer: Buffer) -> u32 {
+        let index = self.free_indices.pop_first().unwrap_or(self.buffers.len() as u32);
+        self.buffers.insert(index, buffer);
+        index
+    }
+
+    fn remove(&mut self, index: u32) -> Option<Buffer> {
+        let buffer = self.buffers.remove(&index)?;
+        self.free_indices.insert(index);
+        Some(buffer)
     }
 }
 
 /// va_addr at 0, size at 8, handle at 16, mmap_offset at 24, gpu_id u32 at 32,
 /// flags u32 at 36.
 ///
-/// In this order: size; user pages in a secondary context; GPU; public VRAM; VM;
+/// In this order: size; user pages in a secondary context; SVM ranges; GPU; public
+/// VRAM; VM;
 /// the sizes of doorbells and registers; kind; size in pages; the limits; user
 /// pages.
 pub(super) fn alloc(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
@@ -106,6 +120,9 @@ pub(super) fn alloc(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     let object = request.object()?;
     if flags & USERPTR != 0 && matches!(object.kind, Kind::Secondary(_)) {
         return Err(Errno::EOPNOTSUPP);
+    }
+    if request.state.kernel.svm {
+        check_svm(request, object, (flags, address, user_address), size)?;
     }
     let file = object.gpu(gpu_id)?.file;
     let gpu = request.state.topology.gpu(gpu_id).cloned().ok_or(Errno::EINVAL)?;
@@ -156,13 +173,35 @@ pub(super) fn alloc(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
             offset = memory.offset;
         }
     }
-    let buffer = Buffer { memory, place, address, size, flags, mapped: BTreeSet::new() };
-    let record = request.object_mut()?.record_mut(gpu_id).ok_or(Errno::EINVAL)?;
-    let index = record.free_index();
-    record.buffers.insert(index, buffer);
-    request.arguments.put_u64(16, join(gpu_id, index));
+    let source =
+        (place == Place::User).then_some(Source { address: user_address, pages: Pages::Current });
+    let buffer = Buffer { memory, place, address, size, flags, source, mapped: BTreeSet::new() };
+    let object = request.object_mut()?;
+    let handle = join(gpu_id, object.record_mut(gpu_id).ok_or(Errno::EINVAL)?.insert(buffer));
+    if source.is_some() {
+        object.user_buffers.insert(user_address, user_address + size, handle);
+    }
+    request.arguments.put_u64(16, handle);
     request.arguments.put_u64(24, offset);
     Ok(0)
+}
+
+/// kernel-rules section 2, ALLOC "Order": neither the buffer's addresses nor the
+/// user pages may have an SVM range; VRAM without an address has none.
+fn check_svm(
+    request: &Request<'_, '_, '_>,
+    object: &KfdObject,
+    (flags, address, user_address): (u32, u64, u64),
+    size: u64,
+) -> Result<(), Errno> {
+    let overlaps =
+        |start: u64| object.svm.overlaps(start / PAGE * PAGE, start.saturating_add(size));
+    let has_address = flags & VRAM == 0 || address != 0;
+    let user = flags & USERPTR != 0 && request.state.kernel.keeps_user_pages_from_svm();
+    if has_address && overlaps(address) || user && overlaps(user_address) {
+        return Err(Errno::EADDRINUSE);
+    }
+    Ok(())
 }
 
 /// The first kind that is present wins; none is EINVAL.
@@ -213,14 +252,23 @@ pub(super) fn free(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     if !buffer.mapped.is_empty() {
         return Err(Errno::EBUSY);
     }
-    let memory = buffer.memory;
-    record.buffers.remove(&index);
+    let (memory, size, source) = (buffer.memory, buffer.size, buffer.source);
+    record.remove(index);
+    if let Some(source) = source {
+        let handle = join(gpu_id, index);
+        let end = source.address + size;
+        request.object_mut()?.user_buffers.remove(source.address, end, handle);
+    }
     request.state.memory.drop_buffer(memory);
     Ok(0)
 }
 
-/// What the end of an object does: every buffer is unmapped and goes.
+/// What the end of an object does: every buffer is unmapped and goes, and so do
+/// SVM ranges.
 pub(crate) fn free_all(state: &mut State, object: &KfdObject) {
+    if !object.xnack {
+        state.memory.drop_system(object.svm.bytes());
+    }
     for record in &object.records {
         for buffer in record.buffers.values() {
             for gpu_id in &buffer.mapped {

@@ -10,7 +10,7 @@ use hsakmt_core::uapi::Direction;
 use super::requests::{self, Known, Origin};
 use super::{
     KfdObject, ObjectId, addresses, apertures, buffers, check_owner, clocks, context, gpu_mapping,
-    memory, policy, runtime, tile, version, vm,
+    memory, policy, runtime, svm, tile, version, vm,
 };
 use crate::descriptor::FileId;
 use crate::machine::State;
@@ -117,6 +117,7 @@ fn handle(request: &mut Request<'_, '_, '_>, known: &Known) -> Result<u32, Errno
         0x17 => buffers::free(request),
         0x18 => gpu_mapping::map(request),
         0x19 => gpu_mapping::unmap(request),
+        0x20 => svm::call(request),
         0x21 => runtime::set_xnack(request),
         0x23 => memory::available(request),
         0x25 => runtime::enable(request),

@@ -8,6 +8,7 @@ use hsakmt_core::errno::Errno;
 
 use super::buffers::{Buffer, split};
 use super::dispatch::Request;
+use super::invalidation;
 use crate::descriptor::FileId;
 use crate::gpu_memory::Place;
 use crate::gpu_vm::Shows;
@@ -103,6 +104,8 @@ fn map_on(request: &mut Request<'_, '_, '_>, devices: &Devices, gpu_id: u32) -> 
         }
     }
     buffer(request, devices)?.mapped.insert(gpu_id);
+    // Memory that is not there is no error.
+    invalidation::fetch(request.state, request.id, handle(devices));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The compute driver: process objects, opens, requests, mappings.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
@@ -11,10 +11,13 @@ use hsakmt_core::seam::DeviceNode;
 use crate::address_space::SpaceId;
 use crate::descriptor::FileId;
 use crate::gpu_memory::{MemoryId, Place};
+use crate::intervals::Intervals;
 use crate::machine::{Condition, State};
 use crate::process::Pid;
+use crate::svm_ranges::SvmRanges;
 use crate::violation::Rule;
 
+mod access;
 mod addresses;
 mod apertures;
 mod buffers;
@@ -22,20 +25,26 @@ mod clocks;
 mod context;
 mod dispatch;
 mod gpu_mapping;
+mod invalidation;
 mod memory;
 mod mmap;
 mod policy;
 mod process_folder;
 mod requests;
 mod runtime;
+mod svm;
 mod tile;
 mod version;
 mod vm;
 
+pub use access::Fault;
+pub(crate) use access::access;
 pub(crate) use buffers::free_all;
 pub(crate) use dispatch::ioctl;
+pub(crate) use invalidation::{memory_changed, memory_unmapped, restore};
 pub(crate) use mmap::mmap;
 pub(crate) use process_folder::folder;
+pub(crate) use svm::NAMES as SVM_ATTRIBUTE_NAMES;
 
 /// The identity of a process object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +63,11 @@ pub(crate) struct KfdObject {
     pub records: Vec<GpuRecord>,
     pub runtime: runtime::Runtime,
     pub xnack: bool,
+    pub svm: SvmRanges,
+    /// The addresses of the process's memory that its buffers have, by handle.
+    pub user_buffers: Intervals,
+    /// See `Process::evictions`.
+    pub evictions: u64,
 }
 
 /// Primary or secondary.
@@ -76,6 +90,9 @@ pub(crate) struct GpuRecord {
     pub doorbells: bool,
     /// The buffers of the GPU by the low half of their handle.
     pub buffers: BTreeMap<u32, buffers::Buffer>,
+    /// Low halves that are free again. The first that was never given is the number
+    /// of these and of all buffers.
+    pub free_indices: BTreeSet<u32>,
     pub addresses: addresses::Addresses,
     /// What the driver's trap handler takes.
     pub trap_memory: Option<MemoryId>,
@@ -90,6 +107,21 @@ impl KfdObject {
     pub(crate) fn vram(&self, gpu_id: u32) -> u64 {
         let buffers = self.gpu(gpu_id).into_iter().flat_map(|record| record.buffers.values());
         buffers.filter(|buffer| buffer.place == Place::Vram).map(|buffer| buffer.size).sum()
+    }
+
+    /// Whether any queue exists. Queues are not simulated yet.
+    pub(crate) fn has_queues(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn buffer(&self, handle: u64) -> Option<&buffers::Buffer> {
+        let (gpu_id, index) = buffers::split(handle);
+        self.gpu(gpu_id).ok()?.buffers.get(&index)
+    }
+
+    pub(crate) fn buffer_mut(&mut self, handle: u64) -> Option<&mut buffers::Buffer> {
+        let (gpu_id, index) = buffers::split(handle);
+        self.record_mut(gpu_id)?.buffers.get_mut(&index)
     }
 
     pub(crate) fn record_mut(&mut self, gpu_id: u32) -> Option<&mut GpuRecord> {
@@ -145,16 +177,21 @@ fn new_object(state: &State, pid: Pid, space: SpaceId, kind: Kind) -> Result<Kfd
         policy: None,
         doorbells: false,
         buffers: BTreeMap::new(),
+        free_indices: BTreeSet::new(),
         addresses: addresses::Addresses::default(),
         trap_memory: None,
     };
+    let xnack = runtime::xnack_at_start(state, &gpus);
     Ok(KfdObject {
         kind,
         space,
         lead: pid,
         records: gpus.into_iter().map(record).collect(),
         runtime: runtime::Runtime::default(),
-        xnack: false,
+        xnack,
+        svm: SvmRanges::default(),
+        user_buffers: Intervals::default(),
+        evictions: 0,
     })
 }
 

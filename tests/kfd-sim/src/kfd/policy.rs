@@ -54,7 +54,8 @@ mod tests {
     use hsakmt_core::errno::Errno;
     use hsakmt_core::uapi::kfd::{CachePolicy, SetMemoryPolicy};
 
-    use crate::fixture::{acquire, ask, boot, gpu_id, kfd, render};
+    use crate::fixture::{acquire, ask, boot, boot_machine, gpu_id, kfd, render};
+    use crate::profile::Profile;
 
     #[test]
     fn errors_come_in_order() {
@@ -80,5 +81,36 @@ mod tests {
         assert_eq!(acquire(&sim, &device, &render(&sim, 0), 0), Ok(0));
         assert_eq!(set(2, 0, id), Err(Errno::EINVAL));
         assert_eq!(set(1, 0, id), Ok(0));
+    }
+
+    #[test]
+    fn chips_before_gfx9_look_at_the_aperture() {
+        let mut profile = Profile::parse("mi50").unwrap();
+        for gpu in profile.topology.nodes.iter_mut().filter_map(|node| node.gpu.as_mut()) {
+            gpu.properties.gfx_target_version = 80_003;
+        }
+        let sim = boot_machine(&profile);
+        let device = kfd(&sim);
+        assert_eq!(acquire(&sim, &device, &render(&sim, 0), 0), Ok(0));
+        const GRANULE: u64 = 0x1_0000;
+        for (base, size, fits) in [
+            (1, 0, true),
+            (0, GRANULE, true),
+            (GRANULE, 3 * GRANULE, true),
+            (GRANULE + 4096, GRANULE, false),
+            (GRANULE, GRANULE + 4096, false),
+            (1 << 47, GRANULE, false),
+            ((1 << 47) - GRANULE, GRANULE, false),
+            (!0xffff, GRANULE, false),
+        ] {
+            let mut block = SetMemoryPolicy {
+                gpu_id: gpu_id(&sim, 0),
+                alternate_aperture_base: base,
+                alternate_aperture_size: size,
+                ..Default::default()
+            };
+            let expected = if fits { Ok(0) } else { Err(Errno::EINVAL) };
+            assert_eq!(ask(&sim, &device, &mut block), expected, "{base:#x}, {size:#x}");
+        }
     }
 }

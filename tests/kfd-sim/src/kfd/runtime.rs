@@ -5,6 +5,8 @@ use hsakmt_core::errno::Errno;
 
 use super::dispatch::Request;
 use crate::kernel::Kernel;
+use crate::machine::State;
+use crate::topology::Gpu;
 
 /// What RUNTIME_ENABLE keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,6 +39,9 @@ pub(super) fn enable(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     if object.runtime.state != RuntimeState::Disabled {
         return Err(Errno::EBUSY);
     }
+    if object.has_queues() {
+        return Err(Errno::EEXIST);
+    }
     object.runtime =
         Runtime { state: RuntimeState::Enabled, r_debug, ttmp_setup: mode & TTMP_SETUP != 0 };
     Ok(0)
@@ -49,32 +54,62 @@ pub(super) fn set_xnack(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno>
         return Err(Errno::EPERM);
     }
     let wanted = request.arguments.u32(0) as i32;
-    let now = request.object()?.xnack;
+    let object = request.object()?;
+    let (now, bytes) = (object.xnack, object.svm.bytes());
     if wanted < 0 {
         request.arguments.put_u32(0, u32::from(now));
         return Ok(0);
     }
+    // Even for the mode that is on.
+    if object.has_queues() {
+        return Err(Errno::EBUSY);
+    }
     let on = wanted != 0;
-    if on != now {
-        if on && !can_retry(request)? {
+    if on == now {
+        return Ok(0);
+    }
+    let state = &mut *request.state;
+    if on {
+        let objects = state.objects.get(&request.id).ok_or(Errno::EBADF)?;
+        let possible = |record: &super::GpuRecord| {
+            let gpu = state.topology.gpu(record.gpu_id);
+            gpu.is_none_or(|gpu| can_retry(state.kernel.kernel, gpu))
+        };
+        if !objects.records.iter().all(possible) {
             return Err(Errno::EPERM);
         }
-        request.object_mut()?.xnack = on;
+        state.memory.drop_system(bytes);
+    } else {
+        // SVM ranges count as system memory from here on.
+        state.memory.take_system(&state.topology, bytes)?;
     }
+    request.object_mut()?.xnack = on;
     Ok(0)
 }
 
-/// kernel-rules section 2, "On is possible if": every gfx9 GPU of the object
-/// can retry process by process, and none of 10.1 to 12.0 is there.
-fn can_retry(request: &Request<'_, '_, '_>) -> Result<bool, Errno> {
-    let of_7_2 = request.state.kernel.kernel >= Kernel::V7_2;
-    let topology = &request.state.topology;
-    let version = |gpu_id| topology.gpu(gpu_id).map_or(0, |gpu| gpu.properties.gfx_target_version);
-    Ok(request.object()?.records.iter().all(|record| match version(record.gpu_id) {
-        0..90_000 | 90_010 | 90_400..90_500 => true,
-        90_500 => of_7_2,
+/// kernel-rules section 2, "On is possible if": the chip can retry process by
+/// process or does so anyway; chips before gfx9 do not matter.
+fn can_retry(kernel: Kernel, gpu: &Gpu) -> bool {
+    match gpu.properties.gfx_target_version {
+        90_010 | 90_400..90_500 => true,
+        90_500 => kernel >= Kernel::V7_2,
+        _ => retries_at_start(gpu),
+    }
+}
+
+/// kernel-rules section 2, "Default at open": of gfx9 the APUs before 9.4 (gfx902,
+/// gfx909, gfx90c), and nothing later.
+fn retries_at_start(gpu: &Gpu) -> bool {
+    match gpu.properties.gfx_target_version {
+        0..90_000 => true,
+        90_002 | 90_009 | 90_012 => gpu.apu,
         _ => false,
-    }))
+    }
+}
+
+/// The mode of a new object with these GPUs.
+pub(super) fn xnack_at_start(state: &State, gpu_ids: &[u32]) -> bool {
+    gpu_ids.iter().filter_map(|id| state.topology.gpu(*id)).all(retries_at_start)
 }
 
 #[cfg(test)]
@@ -83,7 +118,8 @@ mod tests {
     use hsakmt_core::uapi::kfd::SetXnackMode;
     use hsakmt_core::uapi::kfd::{RuntimeEnable, RuntimeEnableMode};
 
-    use crate::fixture::{Sim, ask, boot, kfd};
+    use crate::fixture::{Sim, ask, boot, boot_machine, kfd};
+    use crate::profile::Profile;
 
     fn runtime(sim: &Sim, mode_mask: RuntimeEnableMode) -> Result<u32, Errno> {
         ask(sim, &kfd(sim), &mut RuntimeEnable { mode_mask, ..Default::default() })
@@ -122,7 +158,7 @@ mod tests {
 
     #[test]
     fn xnack_can_be_turned_on_where_every_gpu_can_retry() {
-        for profile in ["mi210x8:svm=1", "mi300x:svm=1", "cpu-only:svm=1"] {
+        for profile in ["mi210x8:svm=1", "mi300x:svm=1"] {
             let sim = boot(profile);
             assert_eq!(xnack(&sim, -1), (Ok(0), 0), "{profile}");
             assert_eq!(xnack(&sim, 1).0, Ok(0), "{profile}");
@@ -134,5 +170,69 @@ mod tests {
             assert_eq!(xnack(&sim, 0).0, Ok(0), "{profile}");
             assert_eq!(xnack(&sim, 1).0, Err(Errno::EPERM), "{profile}");
         }
+    }
+
+    #[test]
+    fn the_chips_decide_about_xnack() {
+        // gfx_target_version, APU, on at the start, possible in 6.12, in 7.2.
+        for (version, apu, start, in_6_12, in_7_2) in [
+            (80_003, false, true, true, true),
+            (90_000, false, false, false, false),
+            (90_002, true, true, true, true),
+            (90_002, false, false, false, false),
+            (90_004, false, false, false, false),
+            (90_006, false, false, false, false),
+            (90_008, false, false, false, false),
+            (90_009, true, true, true, true),
+            (90_010, false, false, true, true),
+            (90_012, true, true, true, true),
+            (90_402, false, false, true, true),
+            (90_500, false, false, false, true),
+            (100_100, false, false, false, false),
+            (100_306, true, false, false, false),
+            (110_003, true, false, false, false),
+            (120_001, false, false, false, false),
+        ] {
+            for (kernel, possible) in [("6.12", in_6_12), ("7.2", in_7_2)] {
+                let text = alloc::format!("mi50:svm=1,kernel={kernel}");
+                let mut profile = Profile::parse(&text).unwrap();
+                for gpu in profile.topology.nodes.iter_mut().filter_map(|node| node.gpu.as_mut()) {
+                    gpu.properties.gfx_target_version = version;
+                    gpu.apu = apu;
+                }
+                let sim = boot_machine(&profile);
+                assert_eq!(xnack(&sim, -1), (Ok(0), i32::from(start)), "{version}");
+                assert_eq!(xnack(&sim, 0).0, Ok(0), "{version}");
+                let expected = if possible { Ok(0) } else { Err(Errno::EPERM) };
+                assert_eq!(xnack(&sim, 1).0, expected, "{version}, {kernel}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_gpu_that_cannot_retry_forbids_xnack_to_all() {
+        for (profile, start, possible) in [
+            ("mi210x8:svm=1,gpus=1+mi300x:gpus=1", 0, true),
+            ("mi210x8:svm=1,gpus=1+rx7900", 0, false),
+            ("mi210x8:svm=1,gpus=1+mi50", 0, false),
+            ("cpu-only:svm=1", 1, true),
+        ] {
+            let sim = boot(profile);
+            assert_eq!(xnack(&sim, -1), (Ok(0), start), "{profile}");
+            assert_eq!(xnack(&sim, 0).0, Ok(0));
+            assert_eq!(xnack(&sim, 1).0.is_ok(), possible, "{profile}");
+        }
+    }
+
+    #[test]
+    fn each_context_has_its_own_mode() {
+        use hsakmt_core::uapi::kfd::CreateProcess;
+        let sim = boot("mi300x:kernel=7.2,gpus=1");
+        let device = kfd(&sim);
+        assert_eq!(ask(&sim, &device, &mut CreateProcess::default()), Ok(0));
+        assert_eq!(ask(&sim, &device, &mut SetXnackMode { xnack_enabled: 1 }), Ok(0));
+        assert_eq!(xnack(&sim, -1), (Ok(0), 0));
+        let mut block = SetXnackMode { xnack_enabled: -1 };
+        assert_eq!((ask(&sim, &device, &mut block), block.xnack_enabled), (Ok(0), 1));
     }
 }
