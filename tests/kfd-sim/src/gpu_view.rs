@@ -114,8 +114,8 @@ impl Process {
     /// the process. What was taken counts again after it was fetched again, by MAP
     /// or [`Process::settle`].
     ///
-    /// Counted are user pages that a GPU has mapped and, with XNACK off, mapped
-    /// SVM ranges: under munmap, a mapping over them, mprotect that changes
+    /// Counted are user pages that a GPU has mapped and mapped SVM ranges, with XNACK
+    /// on only those that are to be mapped at all times: under munmap, a mapping over them, mprotect that changes
     /// something, madvise that drops contents, and any of these or another change
     /// of advice next to them that splits a huge page they are in. An SVM range
     /// that is itself unmapped goes without a stop.

@@ -95,14 +95,6 @@ impl GpuVm {
         before.is_some_and(|(at, range)| at + range.length > start)
     }
 
-    /// The part of an interval around an address that no mapping has.
-    pub(crate) fn gap_around(&self, address: u64, (low, high): (u64, u64)) -> (u64, u64) {
-        let before = self.ranges.range(..=address).next_back();
-        let start = before.map_or(low, |(at, range)| low.max(at + range.length));
-        let after = self.ranges.range(address..).next();
-        (start, after.map_or(high, |(at, _)| high.min(*at)))
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &GpuRange)> {
         self.ranges.iter().map(|(at, range)| (*at, range))
     }

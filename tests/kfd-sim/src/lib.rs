@@ -32,6 +32,18 @@
 //! (it answers ENOTTY). Tests end with [`Machine::assert_no_violations`] and
 //! compare [`Machine::leftovers`] with a baseline.
 //!
+//! # Memory of the process
+//! The driver looks at the memory of the process for user pages and SVM. The
+//! simulator knows what was mapped through the platform and takes the rest for
+//! memory of the host, unless [`Process::set_memory_is_complete`] says that there
+//! is none. Changes of mappings reach the driver: SVM ranges go with an
+//! unmapping, and what a GPU has mapped is evicted, which [`Process::evictions`]
+//! counts. Two CPU mappings of one buffer do not share contents.
+//!
+//! # GPU address spaces
+//! [`Process::gpu`] shows what a GPU sees, and lets it access an address:
+//! [`GpuView`]. No contents are moved.
+//!
 //! # Layers
 //! `platform` (the seams) calls `device` (open, ioctl, mmap up to the driver),
 //! which calls `kfd` and `drm`; files come from `sysfs`. All of them work on

@@ -14,10 +14,17 @@ pub(crate) const GPU_READS_ONLY: u32 = 1 << 3;
 pub(crate) const ALWAYS_MAPPED: u32 = 1 << 6;
 /// The base-2 logarithm of the pages that a new range moves together.
 pub(crate) const NEW_GRANULARITY: u8 = 9;
-/// A new range is aligned to this many bytes and has at most as many. The driver
-/// takes a power of two of pages that it derives from the VRAM; the rules do not
-/// tell which, and nothing a library sees depends on it.
-const LONGEST: u64 = 1 << 30;
+/// Of the smallest VRAM, the share that a new range has at most (kfd_svm.c,
+/// svm_range_set_max_pages), and the limits of that in bytes.
+const SHARE_OF_VRAM: u64 = 32;
+const SHORTEST_LIMIT: u64 = 2 << 20;
+const LONGEST_LIMIT: u64 = 1 << 30;
+
+/// What new ranges are aligned to and have at most, in bytes: a power of two.
+pub(crate) fn longest_range(vram_of_gpus: impl Iterator<Item = u64>) -> u64 {
+    let limit = |vram: u64| (vram / SHARE_OF_VRAM).clamp(SHORTEST_LIMIT, LONGEST_LIMIT);
+    1 << vram_of_gpus.map(limit).min().unwrap_or(LONGEST_LIMIT).ilog2()
+}
 
 /// What SET_ATTR sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,12 +131,18 @@ impl SvmRanges {
         gaps
     }
 
-    /// Fills the gaps of an interval with new ranges.
-    pub(crate) fn fill(&mut self, start: u64, end: u64, attributes: Attributes, registered: bool) {
+    /// Fills the gaps of an interval with new ranges, see [`longest_range`].
+    pub(crate) fn fill(
+        &mut self,
+        (start, end): (u64, u64),
+        longest: u64,
+        attributes: Attributes,
+        registered: bool,
+    ) {
         for (mut from, to) in self.gaps(start, end) {
             self.bytes += to - from;
             while from < to {
-                let next = to.min((from / LONGEST + 1) * LONGEST);
+                let next = to.min((from / longest + 1) * longest);
                 let length = next - from;
                 self.ranges
                     .insert(from, SvmRange { length, attributes, registered, mapped: false });
@@ -171,12 +184,14 @@ impl SvmRanges {
 mod tests {
     use alloc::vec::Vec;
 
-    use super::{Attributes, LONGEST, SvmRanges};
+    use super::{Attributes, SvmRanges, longest_range};
+
+    const LONGEST: u64 = 1 << 20;
 
     fn made(intervals: &[(u64, u64)]) -> SvmRanges {
         let mut ranges = SvmRanges::default();
         for &(start, end) in intervals {
-            ranges.fill(start, end, Attributes::new(0), true);
+            ranges.fill((start, end), LONGEST, Attributes::new(0), true);
         }
         ranges
     }
@@ -199,6 +214,19 @@ mod tests {
         let pieces =
             [(LONGEST - 4096, LONGEST), (LONGEST, 2 * LONGEST), (2 * LONGEST, 2 * LONGEST + 4096)];
         assert_eq!(listed(&ranges), pieces);
+    }
+
+    #[test]
+    fn the_smallest_vram_limits_a_range() {
+        for (vram, expected) in [
+            (&[][..], 1 << 30),
+            (&[64 << 30], 1 << 30),
+            (&[24 << 30], 512 << 20),
+            (&[64 << 30, 8 << 30], 256 << 20),
+            (&[16 << 20], 2 << 20),
+        ] {
+            assert_eq!(longest_range(vram.iter().copied()), expected, "{vram:?}");
+        }
     }
 
     #[test]

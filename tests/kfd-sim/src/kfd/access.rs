@@ -10,7 +10,7 @@ use super::invalidation::{self, Pages};
 use super::{ObjectId, svm};
 use crate::gpu_vm::Shows;
 use crate::machine::State;
-use crate::svm_ranges::{GPU_READS_ONLY, NEW_GRANULARITY};
+use crate::svm_ranges::{GPU_READS_ONLY, NEW_GRANULARITY, longest_range};
 
 const PAGE: u64 = 4096;
 
@@ -105,7 +105,7 @@ fn access_range(
         return Err(Fault::NoAccess);
     }
     let space = spaces.get(&object.space).ok_or(Fault::NoMemory)?;
-    if !object.xnack && !range.mapped {
+    if object.stops_for(&range.attributes) && !range.mapped {
         // What was evicted is mapped again before any queue runs.
         svm::map_ranges(object, space, at, at + range.length).map_err(|_| Fault::NoMemory)?;
     }
@@ -121,8 +121,9 @@ fn access_range(
 }
 
 /// With XNACK on, the fault handler makes a range where there is memory of the
-/// process, before it looks at what may be done with that: as much as a new
-/// range moves together, of the one area, where neither ranges nor buffers are.
+/// process, before it looks at what may be done with that: as much as a new range
+/// moves together, of the one area, between other ranges. Neither buffers nor
+/// mapped user pages of buffers get one.
 fn create_range(state: &mut State, id: ObjectId, address: u64) -> Result<(), Fault> {
     let object = state.objects.get(&id).ok_or(Fault::NotMapped)?;
     let space = state.spaces.get(&object.space).ok_or(Fault::NotMapped)?;
@@ -134,28 +135,27 @@ fn create_range(state: &mut State, id: ObjectId, address: u64) -> Result<(), Fau
     let high = (low / block + 1) * block;
     let around = space.memory_around(address as usize, low as usize, high as usize);
     let (low, high) = around.ok_or(Fault::NotMapped)?;
-    let mut free = (low as u64, high as u64);
-    for vm in object.bound_files().filter_map(|file| state.vms.get(&file)) {
-        if vm.at(address).is_some() {
-            return Err(Fault::NotMapped);
-        }
-        free = vm.gap_around(address, free);
-    }
     let page = address / PAGE * PAGE;
-    // Beside user pages of a buffer it is the one page.
-    if !object.user_buffers.overlapping(free.0, free.1).is_empty() {
-        free = (page, page + PAGE);
-        if !object.user_buffers.overlapping(free.0, free.1).is_empty() {
+    let gaps = object.svm.gaps(low as u64, high as u64);
+    let gap = gaps.into_iter().find(|(from, to)| (*from..*to).contains(&page));
+    let (mut start, mut end) = gap.ok_or(Fault::NotMapped)?;
+    let has_buffers = |start, end| {
+        let mut vms = object.bound_files().filter_map(|file| state.vms.get(&file));
+        let users = object.user_buffers.overlapping(start, end);
+        let mut users = users.into_iter().filter_map(|handle| object.buffer(handle));
+        vms.any(|vm| vm.overlaps(start, end)) || users.any(|user| !user.mapped.is_empty())
+    };
+    if has_buffers(start, end) {
+        // Beside a buffer it is the one page.
+        (start, end) = (page, page + PAGE);
+        if has_buffers(start, end) {
             return Err(Fault::NotMapped);
         }
     }
-    let gaps = object.svm.gaps(free.0, free.1);
-    let Some(&(start, end)) = gaps.iter().find(|(from, to)| (*from..*to).contains(&page)) else {
-        return Err(Fault::NotMapped);
-    };
     let attributes = object.new_svm_attributes(state);
+    let longest = longest_range(state.topology.gpus().map(|(_, gpu)| gpu.vram));
     if let Some(object) = state.objects.get_mut(&id) {
-        object.svm.fill(start, end, attributes, false);
+        object.svm.fill((start, end), longest, attributes, false);
     }
     Ok(())
 }
@@ -364,12 +364,15 @@ mod tests {
         let handle = alloc(&sim, &bound.kfd, 0, Flags::GTT, third + 0x3000, 0x1000).unwrap().0;
         assert_eq!(map(&sim, &bound.kfd, handle, &[gpu_id(&sim, 1)]), Ok(0));
         assert_eq!(made(third + 0x3000), []);
-        assert_eq!(made(third + 0x1000), [(2 * BLOCK, 0x3000)]);
+        assert_eq!(made(third + 0x1000), [(2 * BLOCK + 0x1000, 0x1000)]);
         // User pages.
         let fourth = base + 3 * BLOCK;
-        alloc_user(&sim, &bound.kfd, VA, fourth, 0x1000).unwrap();
+        let user = alloc_user(&sim, &bound.kfd, VA, fourth, 0x1000).unwrap();
+        assert_eq!(map(&sim, &bound.kfd, user, &[id]), Ok(0));
         assert_eq!(made(fourth), []);
         assert_eq!(made(fourth + 0x8000), [(3 * BLOCK + 0x8000, 0x1000)]);
+        assert_eq!(unmap(&sim, &bound.kfd, user, &[id]), Ok(0));
+        assert_eq!(made(fourth), [(3 * BLOCK, 0x8000)]);
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub(crate) fn memory_unmapped(state: &mut State, space: SpaceId, start: u64, end
 }
 
 /// What a part of an address space shows is not what it was: the queues stop until
-/// the pages were fetched again. With XNACK on, SVM ranges stop nothing.
+/// the pages were fetched again. With XNACK on, of SVM ranges only those that are
+/// to be mapped at all times stop them.
 pub(crate) fn memory_changed(state: &mut State, space: SpaceId, start: u64, end: u64) {
     let Some(id) = state.spaces.get(&space).and_then(|space| space.primary) else { return };
     let Some(object) = state.objects.get_mut(&id) else { return };
@@ -46,11 +47,10 @@ pub(crate) fn memory_changed(state: &mut State, space: SpaceId, start: u64, end:
             source.pages = Pages::Stale;
         }
     }
-    if !object.xnack {
-        for (_, range) in object.svm.overlapping_mut(start, end) {
-            evictions += u64::from(range.mapped);
-            range.mapped = false;
-        }
+    for (_, range) in object.svm.overlapping_mut(start, end) {
+        // With XNACK on no other range counts as mapped.
+        evictions += u64::from(range.mapped);
+        range.mapped = false;
     }
     object.evictions += evictions;
 }
@@ -258,6 +258,19 @@ mod tests {
             assert_eq!(count, 0);
             assert_eq!(sim.process().gpu_access(id, AT, true), Ok(()));
         }
+    }
+
+    #[test]
+    fn a_range_that_is_always_mapped_is_evicted_with_xnack_on() {
+        let (sim, bound) = start();
+        assert_eq!(ask(&sim, &bound.kfd, &mut SetXnackMode { xnack_enabled: 1 }), Ok(0));
+        map_memory(&sim, AT, 0x1000);
+        assert_eq!(set_svm(&sim, &bound.kfd, AT, 0x1000, &[(5, 1 << 6)]), Ok(0));
+        let drop = || sim.advise(AT as usize, 0x1000, Advice::DontNeed).unwrap();
+        assert_eq!(evicted(&sim, drop), 1);
+        // The mode does not change what is mapped, only what is wanted.
+        assert_eq!(set_svm(&sim, &bound.kfd, AT, 0x1000, &[(6, 1 << 6)]), Ok(0));
+        assert_eq!(evicted(&sim, drop), 0);
     }
 
     #[test]

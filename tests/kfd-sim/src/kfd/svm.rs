@@ -9,7 +9,7 @@ use super::dispatch::Request;
 use super::{KfdObject, Kind};
 use crate::address_space::AddressSpace;
 use crate::machine::State;
-use crate::svm_ranges::{ALWAYS_MAPPED, Attributes, UNDEFINED};
+use crate::svm_ranges::{ALWAYS_MAPPED, Attributes, UNDEFINED, longest_range};
 
 const PAGE: u64 = 4096;
 /// Bytes of the block before the attributes, and of an attribute.
@@ -62,8 +62,13 @@ impl KfdObject {
 
     /// Whether a range is in the page tables before any GPU accesses it.
     pub(super) fn maps_at_once(&self, attributes: &Attributes) -> bool {
-        let early = !self.xnack || attributes.flags & ALWAYS_MAPPED != 0;
-        early && attributes.accessible() != 0
+        self.stops_for(attributes) && attributes.accessible() != 0
+    }
+
+    /// Whether the queues stop while a range has no pages: with XNACK on they would
+    /// fault and wait.
+    pub(super) fn stops_for(&self, attributes: &Attributes) -> bool {
+        !self.xnack || attributes.flags & ALWAYS_MAPPED != 0
     }
 }
 
@@ -167,6 +172,7 @@ fn set(
     let object = request.object()?;
     let fresh = object.new_svm_attributes(request.state);
     let new: u64 = object.svm.gaps(start, end).iter().map(|(from, to)| to - from).sum();
+    let longest = longest_range(request.state.topology.gpus().map(|(_, gpu)| gpu.vram));
     if !object.xnack {
         request.state.memory.take_system(&request.state.topology, new)?;
     }
@@ -178,7 +184,7 @@ fn set(
         .map(|&(kind, value)| (kind, value, object.svm_bit(value).unwrap_or(0)))
         .collect();
     object.svm.split(start, end);
-    object.svm.fill(start, end, fresh, true);
+    object.svm.fill((start, end), longest, fresh, true);
     for (_, range) in object.svm.overlapping_mut(start, end) {
         range.registered = true;
         for &(kind, value, bit) in &values {
@@ -729,13 +735,13 @@ mod tests {
 
     #[test]
     fn long_ranges_come_in_pieces() {
-        let (sim, bound) = start("");
+        let (sim, bound) = start(",vram=16G");
         let at = 0x1_3fff_f000;
-        map_memory(&sim, at, 2 << 30);
-        assert_eq!(set_svm(&sim, &bound.kfd, at, 1 << 31, &[]), Ok(0));
+        map_memory(&sim, at, 1 << 30);
+        assert_eq!(set_svm(&sim, &bound.kfd, at, 1 << 30, &[]), Ok(0));
         let lengths: Vec<u64> =
             sim.process().svm_ranges().iter().map(|range| range.length).collect();
-        assert_eq!(lengths, [0x1000, 1 << 30, (1 << 30) - 0x1000]);
+        assert_eq!(lengths, [0x1000, 512 << 20, (512 << 20) - 0x1000]);
     }
 
     #[test]
