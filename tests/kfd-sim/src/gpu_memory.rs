@@ -20,6 +20,8 @@ pub(crate) enum Place {
     Vram,
     /// System memory that the driver allocated.
     Gtt,
+    /// An APU's own VRAM, which is counted as system memory as well.
+    CarveOut,
     /// Pages of the process.
     User,
     /// Doorbells or a page of registers: on the GPU, and counted nowhere.
@@ -130,6 +132,7 @@ impl GpuMemory {
         let system = || fits(self.system_used, system_limit(topology));
         let room = match place {
             Place::Vram => fits(vram, vram_limit(topology, gpu)),
+            Place::CarveOut => fits(vram, vram_limit(topology, gpu)) && system(),
             Place::Gtt => system() && fits(self.gtt_used, gpu.gtt),
             Place::User => system(),
             Place::Registers => true,
@@ -155,7 +158,10 @@ impl GpuMemory {
 
     fn count(&mut self, place: Place, gpu_id: u32, size: u64, step: fn(u64, u64) -> u64) {
         match place {
-            Place::Vram => {
+            Place::Vram | Place::CarveOut => {
+                if place == Place::CarveOut {
+                    self.system_used = step(self.system_used, size);
+                }
                 let vram = self.vram_used.entry(gpu_id).or_default();
                 vram.bytes = step(vram.bytes, size);
                 vram.in_granules = step(vram.in_granules, size.next_multiple_of(GRANULE));
@@ -169,15 +175,18 @@ impl GpuMemory {
         }
     }
 
-    /// kernel-rules section 2: VRAM in whole granules, or for GPUs that live on
-    /// system memory the least of the limits that hold, in pages.
-    pub(crate) fn available(&self, topology: &Topology, gpu: &Gpu, on_system_memory: bool) -> u64 {
-        if on_system_memory {
-            let system = system_limit(topology).saturating_sub(self.system_used);
-            return system.min(gpu.gtt.saturating_sub(self.gtt_used)) / 4096 * 4096;
-        }
+    /// kernel-rules section 2: VRAM in whole granules, or for an APU the least of
+    /// the three limits, in pages. Where its VRAM is GTT that is the third as well.
+    pub(crate) fn available(&self, topology: &Topology, gpu: &Gpu, vram_is: Place) -> u64 {
         let used = self.vram_used.get(&gpu.id).copied().unwrap_or_default().in_granules;
-        vram_limit(topology, gpu).saturating_sub(used) / GRANULE * GRANULE
+        let vram = vram_limit(topology, gpu).saturating_sub(used);
+        let system = system_limit(topology).saturating_sub(self.system_used);
+        let gtt = gpu.gtt.saturating_sub(self.gtt_used);
+        match vram_is {
+            Place::Gtt => system.min(gtt) / 4096 * 4096,
+            Place::CarveOut => system.min(gtt).min(vram) / 4096 * 4096,
+            _ => vram / GRANULE * GRANULE,
+        }
     }
 
     /// Bytes of a GPU's VRAM and of all system memory of the driver in use.

@@ -4,6 +4,7 @@
 //! minors in section 2. Everything that differs between kernels is asked here,
 //! so that no other file compares versions by number.
 
+use crate::gpu_memory::Place;
 use crate::topology::Gpu;
 
 /// The kernels whose rules are modelled.
@@ -113,13 +114,15 @@ impl KernelProfile {
         self.kernel < Kernel::V7_2
     }
 
-    /// kernel-rules section 2, ALLOC "APU": VRAM of an APU is taken from system
-    /// memory; from 7.2 on only where the carve-out is the smaller of the two.
-    pub(crate) fn apu_vram_is_gtt(self, gpu: &Gpu) -> bool {
+    /// kernel-rules section 2, ALLOC "APU" and "Accounting": VRAM of an APU is taken
+    /// from system memory; from 7.2 on only where the carve-out is the smaller of
+    /// the two, and then it is counted as both.
+    pub(crate) fn place_of_vram(self, gpu: &Gpu) -> Place {
         match self.kernel {
-            Kernel::V6_1 => false,
-            Kernel::V6_12 => gpu.apu,
-            Kernel::V7_2 => gpu.apu && gpu.vram < gpu.gtt,
+            Kernel::V6_12 if gpu.apu => Place::Gtt,
+            Kernel::V7_2 if gpu.apu && gpu.vram < gpu.gtt => Place::Gtt,
+            Kernel::V7_2 if gpu.apu => Place::CarveOut,
+            _ => Place::Vram,
         }
     }
 

@@ -69,7 +69,7 @@ impl fmt::Display for Buffer {
             DOORBELL => "doorbell",
             MMIO_REMAP => "register",
             _ => match self.place {
-                Place::Vram => "VRAM",
+                Place::Vram | Place::CarveOut => "VRAM",
                 Place::Gtt => "GTT",
                 Place::User => "user",
                 Place::Registers => "device",
@@ -207,8 +207,7 @@ fn check_svm(
 /// The first kind that is present wins; none is EINVAL.
 fn place(state: &State, gpu: &Gpu, flags: u32) -> Result<Place, Errno> {
     match flags {
-        _ if flags & VRAM != 0 && state.kernel.apu_vram_is_gtt(gpu) => Ok(Place::Gtt),
-        _ if flags & VRAM != 0 => Ok(Place::Vram),
+        _ if flags & VRAM != 0 => Ok(state.kernel.place_of_vram(gpu)),
         _ if flags & GTT != 0 => Ok(Place::Gtt),
         _ if flags & USERPTR != 0 => Ok(Place::User),
         _ if flags & (DOORBELL | MMIO_REMAP) != 0 => Ok(Place::Registers),
@@ -583,6 +582,23 @@ mod tests {
             assert_eq!(errno(&sim, &bound.kfd, Flags::VRAM, 4096), Ok(()));
             assert!(sim.machine().leftovers().buffers[0].contains(kind), "{profile}");
         }
+    }
+
+    #[test]
+    fn a_carve_out_is_system_memory_too() {
+        let sim = boot("apu:ram=16G,vram=12G,kernel=7.2");
+        let bound = bind(&sim);
+        // All but a 64th of RAM, the reserve, and the trap page.
+        let system = (16 << 30) - (256 << 20) - (3 << 29) - 8192;
+        let (handle, _) = alloc(&sim, &bound.kfd, 0, Flags::VRAM, VA, 8 << 30).unwrap();
+        assert_eq!(available(&sim, &bound.kfd), (4 << 30) - (8 << 20));
+        let rest = system - (8 << 30);
+        assert_eq!(errno(&sim, &bound.kfd, Flags::GTT, rest + 4096), Err(Errno::ENOMEM));
+        assert_eq!(errno(&sim, &bound.kfd, Flags::GTT, rest), Ok(()));
+        assert_eq!(errno(&sim, &bound.kfd, Flags::VRAM, 4096), Err(Errno::ENOMEM));
+        assert_eq!(available(&sim, &bound.kfd), 0);
+        assert_eq!(free(&sim, &bound.kfd, handle), Ok(0));
+        assert_eq!(errno(&sim, &bound.kfd, Flags::VRAM, 8 << 30), Ok(()));
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn check_attach(
     let (Some(owner), Some(gpu)) = (topology.gpu(owner), topology.gpu(gpu_id)) else {
         return Err(Errno::ENODEV);
     };
-    let on_device = matches!(buffer.place, Place::Vram | Place::Registers);
+    let on_device = matches!(buffer.place, Place::Vram | Place::CarveOut | Place::Registers);
     if owner.is_same_device(gpu) || gpu.apu || !on_device {
         return Ok(());
     }

@@ -10,8 +10,8 @@ pub(super) fn available(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno>
     request.object()?.gpu(gpu_id)?;
     let state = &*request.state;
     let gpu = state.topology.gpu(gpu_id).ok_or(Errno::EINVAL)?;
-    let on_system_memory = state.kernel.apu_vram_is_gtt(gpu);
-    let available = state.memory.available(&state.topology, gpu, on_system_memory);
+    let vram_is = state.kernel.place_of_vram(gpu);
+    let available = state.memory.available(&state.topology, gpu, vram_is);
     request.arguments.put_u64(0, available);
     Ok(0)
 }
@@ -41,7 +41,10 @@ mod tests {
     #[test]
     fn an_apu_has_system_memory_except_where_the_carve_out_is_large() {
         assert_eq!(available("apu:ram=16G"), 8 << 30);
-        assert_eq!(available("apu:ram=16G,vram=12G,kernel=7.2"), (12 << 30) - (8 << 20));
+        // The least of system memory, GTT and carve-out.
+        assert_eq!(available("apu:ram=16G,vram=12G,kernel=7.2"), 8 << 30);
+        assert_eq!(available("apu:ram=32G,vram=16G,kernel=7.2"), (16 << 30) - (8 << 20));
+        assert_eq!(available("apu:ram=16G,vram=12G,kernel=6.1"), (12 << 30) - (8 << 20));
         assert_eq!(available("apu:ram=2G,kernel=6.12"), 1 << 30);
     }
 

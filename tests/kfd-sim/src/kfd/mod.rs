@@ -106,7 +106,10 @@ impl KfdObject {
     /// Bytes of VRAM that the object's buffers of a GPU have.
     pub(crate) fn vram(&self, gpu_id: u32) -> u64 {
         let buffers = self.gpu(gpu_id).into_iter().flat_map(|record| record.buffers.values());
-        buffers.filter(|buffer| buffer.place == Place::Vram).map(|buffer| buffer.size).sum()
+        buffers
+            .filter(|buffer| matches!(buffer.place, Place::Vram | Place::CarveOut))
+            .map(|buffer| buffer.size)
+            .sum()
     }
 
     /// Whether any queue exists. Queues are not simulated yet.
