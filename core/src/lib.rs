@@ -70,6 +70,7 @@ pub mod execute;
 pub mod fallible;
 pub mod lock;
 pub mod log;
+pub mod memory;
 pub mod process;
 pub mod seam;
 pub mod set_once;

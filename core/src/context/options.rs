@@ -44,6 +44,20 @@ pub struct Options {
     pub svm_api: bool,
     /// Whether GPUs get their product names from the built-in table.
     pub marketing_names: bool,
+    /// Whether video memory without host access is mapped all the same, without
+    /// rights, so that debuggers and core dumps can read it.
+    pub debugger_access: bool,
+    /// Unused pages after each allocation.
+    pub guard_pages: u32,
+    /// Whether paged host memory is the process's own, rather than the driver's.
+    pub userptr_for_paged_memory: bool,
+    /// Whether GPUs cache nothing.
+    pub disable_cache: bool,
+    /// Whether video memory is served from system memory.
+    pub zero_frame_buffer: bool,
+    /// Whether every page of memory that is registered is read once, so that a
+    /// wrong range fails there.
+    pub check_user_pointers: bool,
     /// Where messages for people go.
     pub logger: Logger,
 }
@@ -57,6 +71,12 @@ impl Default for Options {
             major_change: MajorChange::Refuse,
             svm_api: true,
             marketing_names: true,
+            debugger_access: false,
+            guard_pages: 1,
+            userptr_for_paged_memory: true,
+            disable_cache: false,
+            zero_frame_buffer: false,
+            check_user_pointers: false,
             logger: Logger::SILENT,
         }
     }

@@ -12,7 +12,7 @@
 pub(crate) mod block;
 mod catalog;
 mod request;
-mod scalar;
+pub(crate) mod scalar;
 
 pub mod amdgpu;
 pub mod drm;

@@ -1,0 +1,579 @@
+//! An ordered map in one block of memory: a height-balanced tree over a slab.
+//!
+//! It exists because `alloc`'s own map cannot be refused memory, and because
+//! each subtree here knows a [`Summary`] of its values, by which free space is
+//! found by size and overlaps by address without a walk over everything.
+//!
+//! Places ([`Place`]) stay valid until their entry is removed. After
+//! [`Tree::reserve`], as many insertions as were asked for cannot fail.
+
+use alloc::vec::Vec;
+
+use crate::error::Error;
+use crate::fallible::try_push;
+
+/// What a subtree knows of its entries.
+pub(super) trait Summary<K, V>: Copy + PartialEq {
+    /// Of no entry.
+    const NONE: Self;
+    /// Of one entry.
+    fn of(key: &K, value: &V) -> Self;
+    /// Of two subtrees together.
+    fn join(self, other: Self) -> Self;
+}
+
+impl<K, V> Summary<K, V> for () {
+    const NONE: () = ();
+    fn of(_: &K, _: &V) {}
+    fn join(self, (): ()) {}
+}
+
+/// Where an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(u32);
+
+const NIL: Place = Place(u32::MAX);
+
+/// More than the height of any tree with 2^32 entries (1.44 log2 n).
+const HEIGHT_MAX: usize = 48;
+
+#[derive(Debug)]
+struct Node<K, V, S> {
+    key: K,
+    value: V,
+    left: Place,
+    right: Place,
+    height: u8,
+    summary: S,
+}
+
+#[derive(Debug)]
+enum Cell<K, V, S> {
+    Taken(Node<K, V, S>),
+    /// The next vacant cell.
+    Vacant(Place),
+}
+
+/// The way from the root to an entry: places and whether it went left there.
+struct Way {
+    steps: [(Place, bool); HEIGHT_MAX],
+    length: usize,
+}
+
+impl Way {
+    fn new() -> Way {
+        Way { steps: [(NIL, false); HEIGHT_MAX], length: 0 }
+    }
+
+    fn push(&mut self, place: Place, left: bool) {
+        if let Some(step) = self.steps.get_mut(self.length) {
+            *step = (place, left);
+            self.length = self.length.saturating_add(1);
+        }
+    }
+
+    fn pop(&mut self) -> Option<(Place, bool)> {
+        self.length = self.length.checked_sub(1)?;
+        self.steps.get(self.length).copied()
+    }
+
+    fn last(&self) -> Option<(Place, bool)> {
+        self.steps.get(self.length.checked_sub(1)?).copied()
+    }
+}
+
+/// An ordered map.
+#[derive(Debug)]
+pub(super) struct Tree<K, V, S = ()> {
+    cells: Vec<Cell<K, V, S>>,
+    root: Place,
+    vacant: Place,
+    length: usize,
+}
+
+impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
+    pub(super) const fn new() -> Self {
+        Tree { cells: Vec::new(), root: NIL, vacant: NIL, length: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    fn node(&self, place: Place) -> Option<&Node<K, V, S>> {
+        match self.cells.get(place.0 as usize) {
+            Some(Cell::Taken(node)) => Some(node),
+            _ => None,
+        }
+    }
+
+    fn node_mut(&mut self, place: Place) -> Option<&mut Node<K, V, S>> {
+        match self.cells.get_mut(place.0 as usize) {
+            Some(Cell::Taken(node)) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The entry at a place.
+    pub(super) fn at(&self, place: Place) -> Option<(K, &V)> {
+        self.node(place).map(|node| (node.key, &node.value))
+    }
+
+    /// The value at a place. Not for changes that its summary would see.
+    pub(super) fn value_mut(&mut self, place: Place) -> Option<&mut V> {
+        self.node_mut(place).map(|node| &mut node.value)
+    }
+
+    /// The entry with this key.
+    pub(super) fn find(&self, key: K) -> Option<Place> {
+        let mut at = self.root;
+        while let Some(node) = self.node(at) {
+            at = match key.cmp(&node.key) {
+                core::cmp::Ordering::Equal => return Some(at),
+                core::cmp::Ordering::Less => node.left,
+                core::cmp::Ordering::Greater => node.right,
+            };
+        }
+        None
+    }
+
+    /// The entry with the greatest key that is not above this one.
+    pub(super) fn floor(&self, key: K) -> Option<Place> {
+        let (mut at, mut found) = (self.root, None);
+        while let Some(node) = self.node(at) {
+            if node.key <= key {
+                found = Some(at);
+                at = node.right;
+            } else {
+                at = node.left;
+            }
+        }
+        found
+    }
+
+    /// The entry with the least key that is not below this one.
+    pub(super) fn ceiling(&self, key: K) -> Option<Place> {
+        let (mut at, mut found) = (self.root, None);
+        while let Some(node) = self.node(at) {
+            if node.key >= key {
+                found = Some(at);
+                at = node.left;
+            } else {
+                at = node.right;
+            }
+        }
+        found
+    }
+
+    /// The entry with the least key of those that `suits`, where `may_hold` says
+    /// of a summary whether some entry below it suits. It never says yes in vain.
+    pub(super) fn first(
+        &self,
+        may_hold: impl Fn(S) -> bool,
+        suits: impl Fn(K, &V) -> bool,
+    ) -> Option<Place> {
+        let mut at = self.root;
+        while let Some(node) = self.node(at) {
+            at = if self.node(node.left).is_some_and(|left| may_hold(left.summary)) {
+                node.left
+            } else if suits(node.key, &node.value) {
+                return Some(at);
+            } else {
+                node.right
+            };
+        }
+        None
+    }
+
+    /// Calls `visit` for each entry that `suits`, in the order of keys, going only
+    /// where `may_hold` says that some may be, until it breaks.
+    pub(super) fn each(
+        &self,
+        may_hold: impl Fn(S) -> bool,
+        below: impl Fn(K) -> bool,
+        mut visit: impl FnMut(Place, K, &V),
+    ) {
+        let mut way = Way::new();
+        let mut at = self.root;
+        loop {
+            while let Some(node) = self.node(at) {
+                if !may_hold(node.summary) {
+                    break;
+                }
+                way.push(at, true);
+                at = node.left;
+            }
+            let Some((place, _)) = way.pop() else { return };
+            let Some(node) = self.node(place) else { return };
+            if !below(node.key) {
+                return;
+            }
+            visit(place, node.key, &node.value);
+            at = node.right;
+        }
+    }
+
+    /// Makes room for `count` more entries.
+    pub(super) fn reserve(&mut self, count: usize) -> Result<(), Error> {
+        let vacant = self.cells.len().saturating_sub(self.length);
+        let more = count.saturating_sub(vacant);
+        if more > self.cells.capacity().saturating_sub(self.cells.len()) {
+            self.cells.try_reserve(more)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an entry; there is none with this key yet.
+    ///
+    /// # Errors
+    /// NO_MEMORY, never after [`Tree::reserve`].
+    pub(super) fn insert(&mut self, key: K, value: V) -> Result<Place, Error> {
+        let summary = S::of(&key, &value);
+        let node = Node { key, value, left: NIL, right: NIL, height: 1, summary };
+        let place = match self.cells.get_mut(self.vacant.0 as usize) {
+            Some(cell) => {
+                let place = self.vacant;
+                if let Cell::Vacant(next) = *cell {
+                    self.vacant = next;
+                }
+                *cell = Cell::Taken(node);
+                place
+            }
+            None => {
+                let place = u32::try_from(self.cells.len()).ok().filter(|&place| place != NIL.0);
+                let place = place.ok_or(Error::no_memory(0))?;
+                try_push(&mut self.cells, Cell::Taken(node))?;
+                Place(place)
+            }
+        };
+        self.length = self.length.saturating_add(1);
+        let mut way = Way::new();
+        let mut at = self.root;
+        while let Some(node) = self.node(at) {
+            let left = key < node.key;
+            way.push(at, left);
+            at = if left { node.left } else { node.right };
+        }
+        self.hang(&way, place);
+        self.retrace(way);
+        Ok(place)
+    }
+
+    /// Removes the entry with this key.
+    pub(super) fn remove(&mut self, key: K) -> Option<V> {
+        let mut way = Way::new();
+        let mut at = self.root;
+        loop {
+            let node = self.node(at)?;
+            match key.cmp(&node.key) {
+                core::cmp::Ordering::Equal => break,
+                core::cmp::Ordering::Less => {
+                    way.push(at, true);
+                    at = node.left;
+                }
+                core::cmp::Ordering::Greater => {
+                    way.push(at, false);
+                    at = node.right;
+                }
+            }
+        }
+        let (left, right) = self.node(at).map(|node| (node.left, node.right))?;
+        if left == NIL || right == NIL {
+            self.hang(&way, if left == NIL { right } else { left });
+        } else {
+            // The next entry takes the place of the removed one in the tree.
+            let depth = way.length;
+            way.push(at, false);
+            let mut next = right;
+            while let Some(node) = self.node(next).filter(|node| node.left != NIL) {
+                way.push(next, true);
+                next = node.left;
+            }
+            let next_right = self.node(next).map_or(NIL, |node| node.right);
+            self.hang(&way, next_right);
+            let right = self.node(at).map_or(NIL, |node| node.right);
+            let height = self.node(at).map_or(0, |node| node.height);
+            if let Some(node) = self.node_mut(next) {
+                (node.left, node.right, node.height) = (left, right, height);
+            }
+            if let Some(step) = way.steps.get_mut(depth) {
+                *step = (next, false);
+            }
+            let above = Way { steps: way.steps, length: depth };
+            self.hang(&above, next);
+            // What it summarises is another entry's now: up to the root.
+            return self.vacate(at, way, true);
+        }
+        self.vacate(at, way, false)
+    }
+
+    fn vacate(&mut self, at: Place, way: Way, to_the_root: bool) -> Option<V> {
+        let vacant = self.vacant;
+        let cell = self.cells.get_mut(at.0 as usize)?;
+        let removed = core::mem::replace(cell, Cell::Vacant(vacant));
+        self.vacant = at;
+        self.length = self.length.saturating_sub(1);
+        if to_the_root {
+            self.retrace_all(way);
+        } else {
+            self.retrace(way);
+        }
+        match removed {
+            Cell::Taken(node) => Some(node.value),
+            Cell::Vacant(_) => None,
+        }
+    }
+
+    /// Changes an entry without changing the order of keys.
+    pub(super) fn change(&mut self, place: Place, key: K, value: V) {
+        let Some(old) = self.node(place).map(|node| node.key) else { return };
+        let mut way = Way::new();
+        let mut at = self.root;
+        while let Some(node) = self.node(at).filter(|_| at != place) {
+            let left = old < node.key;
+            way.push(at, left);
+            at = if left { node.left } else { node.right };
+        }
+        if let Some(node) = self.node_mut(place) {
+            (node.key, node.value) = (key, value);
+        }
+        way.push(place, false);
+        self.retrace(way);
+    }
+
+    /// Puts a subtree where a way ends.
+    fn hang(&mut self, way: &Way, subtree: Place) {
+        match way.last() {
+            None => self.root = subtree,
+            Some((above, left)) => {
+                if let Some(node) = self.node_mut(above) {
+                    if left {
+                        node.left = subtree;
+                    } else {
+                        node.right = subtree;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Balances and summarises from the end of a way up, as far as anything changes.
+    fn retrace(&mut self, mut way: Way) {
+        while let Some((place, _)) = way.pop() {
+            let before = self.node(place).map(|node| (node.height, node.summary));
+            let top = self.balance(place);
+            if top != place {
+                self.hang(&way, top);
+            } else if self.node(top).map(|node| (node.height, node.summary)) == before {
+                return;
+            }
+        }
+    }
+
+    /// The same, always up to the root.
+    fn retrace_all(&mut self, mut way: Way) {
+        while let Some((place, _)) = way.pop() {
+            let top = self.balance(place);
+            if top != place {
+                self.hang(&way, top);
+            }
+        }
+    }
+
+    fn height(&self, place: Place) -> u8 {
+        self.node(place).map_or(0, |node| node.height)
+    }
+
+    /// Computes height and summary of an entry from its children.
+    fn update(&mut self, place: Place) {
+        let Some(node) = self.node(place) else { return };
+        let (left, right) = (self.node(node.left), self.node(node.right));
+        let height = u8::max(left.map_or(0, |node| node.height), right.map_or(0, |node| node.height));
+        let summary = left
+            .map_or(S::NONE, |node| node.summary)
+            .join(S::of(&node.key, &node.value))
+            .join(right.map_or(S::NONE, |node| node.summary));
+        if let Some(node) = self.node_mut(place) {
+            (node.height, node.summary) = (height.saturating_add(1), summary);
+        }
+    }
+
+    /// Balances a subtree whose halves are balanced; returns its new top.
+    fn balance(&mut self, place: Place) -> Place {
+        let Some((left, right)) = self.node(place).map(|node| (node.left, node.right)) else {
+            return place;
+        };
+        let (left_height, right_height) = (self.height(left), self.height(right));
+        if left_height > right_height.saturating_add(1) {
+            let Some((outer, inner)) = self.node(left).map(|node| (node.left, node.right)) else {
+                return place;
+            };
+            if self.height(outer) < self.height(inner) {
+                let top = self.rotate_left(left);
+                if let Some(node) = self.node_mut(place) {
+                    node.left = top;
+                }
+            }
+            return self.rotate_right(place);
+        }
+        if right_height > left_height.saturating_add(1) {
+            let Some((inner, outer)) = self.node(right).map(|node| (node.left, node.right)) else {
+                return place;
+            };
+            if self.height(outer) < self.height(inner) {
+                let top = self.rotate_right(right);
+                if let Some(node) = self.node_mut(place) {
+                    node.right = top;
+                }
+            }
+            return self.rotate_left(place);
+        }
+        self.update(place);
+        place
+    }
+
+    fn rotate_right(&mut self, place: Place) -> Place {
+        let Some(top) = self.node(place).map(|node| node.left) else { return place };
+        let Some(inner) = self.node(top).map(|node| node.right) else { return place };
+        if let Some(node) = self.node_mut(place) {
+            node.left = inner;
+        }
+        self.update(place);
+        if let Some(node) = self.node_mut(top) {
+            node.right = place;
+        }
+        self.update(top);
+        top
+    }
+
+    fn rotate_left(&mut self, place: Place) -> Place {
+        let Some(top) = self.node(place).map(|node| node.right) else { return place };
+        let Some(inner) = self.node(top).map(|node| node.left) else { return place };
+        if let Some(node) = self.node_mut(place) {
+            node.right = inner;
+        }
+        self.update(place);
+        if let Some(node) = self.node_mut(top) {
+            node.left = place;
+        }
+        self.update(top);
+        top
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// The largest value below.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    struct Largest(u64);
+
+    impl Summary<u64, u64> for Largest {
+        const NONE: Largest = Largest(0);
+        fn of(_: &u64, value: &u64) -> Largest {
+            Largest(*value)
+        }
+        fn join(self, other: Largest) -> Largest {
+            Largest(self.0.max(other.0))
+        }
+    }
+
+    type Tested = Tree<u64, u64, Largest>;
+
+    /// Checks order, balance, heights and summaries; returns height, summary and count.
+    fn check(tree: &Tested, at: Place, low: u64, high: u64) -> (u8, u64, usize) {
+        let Some(node) = tree.node(at) else { return (0, 0, 0) };
+        assert!(node.key >= low && node.key <= high);
+        let (left, largest_left, count_left) =
+            check(tree, node.left, low, node.key.saturating_sub(1));
+        let (right, largest_right, count_right) =
+            check(tree, node.right, node.key.saturating_add(1), high);
+        assert!(left.abs_diff(right) <= 1, "balance");
+        assert_eq!(node.height, left.max(right) + 1);
+        let largest = largest_left.max(largest_right).max(node.value);
+        assert_eq!(node.summary, Largest(largest));
+        (node.height, largest, count_left + count_right + 1)
+    }
+
+    fn random(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    #[test]
+    fn it_is_an_ordered_map() {
+        let mut tree = Tested::new();
+        let mut model = BTreeMap::new();
+        let mut state = 0x9e37_79b9_7f4a_7c15;
+        for step in 0..60_000 {
+            let key = random(&mut state) % 500;
+            let value = random(&mut state) % 1000;
+            match random(&mut state) % 3 {
+                0 if !model.contains_key(&key) => {
+                    model.insert(key, value);
+                    tree.insert(key, value).unwrap();
+                }
+                1 => assert_eq!(tree.remove(key), model.remove(&key)),
+                _ => {
+                    if let Some(place) = tree.find(key) {
+                        model.insert(key, value);
+                        tree.change(place, key, value);
+                    }
+                }
+            }
+            assert_eq!(tree.len(), model.len());
+            let found = |place: Option<Place>| place.and_then(|place| tree.at(place));
+            assert_eq!(found(tree.floor(key)), model.range(..=key).next_back().map(|(k, v)| (*k, v)));
+            assert_eq!(found(tree.ceiling(key)), model.range(key..).next().map(|(k, v)| (*k, v)));
+            let first = tree.first(|Largest(most)| most >= value, |_, &held| held >= value);
+            let expected = model.iter().find(|(_, held)| **held >= value).map(|(k, v)| (*k, v));
+            assert_eq!(found(first), expected);
+            if step % 64 == 0 {
+                assert_eq!(check(&tree, tree.root, 0, u64::MAX).2, model.len());
+                let mut all = std::vec::Vec::new();
+                tree.each(|_| true, |_| true, |_, key, &value| all.push((key, value)));
+                assert!(all.iter().copied().eq(model.iter().map(|(k, v)| (*k, *v))));
+            }
+        }
+    }
+
+    #[test]
+    fn places_stay_and_cells_are_used_again() {
+        let mut tree = Tested::new();
+        let kept = tree.insert(500, 5).unwrap();
+        for key in 0..200 {
+            tree.insert(key, key).unwrap();
+        }
+        for key in 0..200 {
+            assert_eq!(tree.remove(key), Some(key));
+        }
+        assert_eq!(tree.at(kept), Some((500, &5)));
+        let cells = tree.cells.len();
+        for key in 0..200 {
+            tree.insert(key, key).unwrap();
+        }
+        assert_eq!(tree.cells.len(), cells);
+        assert_eq!(tree.remove(1000), None);
+    }
+
+    #[test]
+    fn reserved_room_is_there() {
+        let mut tree = Tested::new();
+        tree.reserve(10).unwrap();
+        let capacity = tree.cells.capacity();
+        for key in 0..10 {
+            tree.insert(key, 0).unwrap();
+        }
+        assert_eq!(tree.cells.capacity(), capacity);
+        tree.remove(3);
+        tree.reserve(1).unwrap();
+        tree.insert(3, 0).unwrap();
+        assert_eq!(tree.cells.capacity(), capacity);
+    }
+}
