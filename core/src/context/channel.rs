@@ -6,6 +6,8 @@ use crate::execute::execute;
 use crate::process::{Descriptors, Device, Files};
 use crate::seam::{Array, Driver, MapDevice, Os, Platform};
 use crate::uapi::Block;
+use crate::uapi::gate::{Feature, supports};
+use crate::uapi::kfd::GetVersion;
 
 /// The driver's interface version, as GET_VERSION told it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +16,15 @@ pub struct Version {
     pub major: u32,
     /// Grows with each addition.
     pub minor: u32,
+}
+
+impl Version {
+    /// Whether a driver of this version has a feature for certain.
+    #[must_use]
+    pub const fn supports(self, feature: Feature) -> bool {
+        let version = GetVersion { major_version: self.major, minor_version: self.minor };
+        supports(&version, feature)
+    }
 }
 
 /// What every part of a context needs to reach the driver: the platform, the
@@ -71,6 +82,24 @@ impl<'a, P: Platform> Channel<'a, P> {
         self.platform
             .driver()
             .map(self.kfd()?, mapping)
+            .map_err(|errno| Error::system(status, Operation::MapDevice, errno, object))
+    }
+
+    /// Maps memory of the GPU behind a bound render node.
+    ///
+    /// # Errors
+    /// `status` with the errno and `object`.
+    pub(crate) fn map_render(
+        &self,
+        minor: u32,
+        mapping: MapDevice,
+        status: Status,
+        object: Object,
+    ) -> Result<usize, Error> {
+        let render = self.files.render(minor).ok_or(Error::not_open())?;
+        self.platform
+            .driver()
+            .map(&render.device, mapping)
             .map_err(|errno| Error::system(status, Operation::MapDevice, errno, object))
     }
 

@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use super::render::{RenderNodes, apertures};
 use super::{Channel, Options};
 use crate::error::{Error, Object, Operation, Status};
-use crate::fallible::try_extend;
+use crate::fallible::{try_extend, try_push};
 use crate::lock::Lock;
+use crate::memory::GpuSet;
 use crate::process::mmio::{self, MmioPage};
 use crate::seam::Platform;
 use crate::topology::{Aperture, Apertures, Node, Snapshot, read_generation, read_snapshot};
@@ -21,6 +22,18 @@ pub struct Machine {
     svm: Option<Aperture>,
     /// The register page of each GPU that has one: gpu_id and address.
     mmio: Vec<(u32, u64)>,
+    /// The GPUs of the kernel process object, in the kernel's order.
+    gpus: Vec<GpuPlace>,
+}
+
+/// A GPU at its place in the kernel's list of the process object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GpuPlace {
+    pub(crate) gpu_id: u32,
+    /// Its public id; none when the context does not use it.
+    pub(crate) node: Option<u32>,
+    /// The GPUs that have a link to it, and itself: who can map its memory.
+    pub(crate) peers: GpuSet,
 }
 
 /// The size of a GPU's register page.
@@ -54,6 +67,45 @@ impl Machine {
     pub fn gpu(&self, node_id: u32) -> Result<&Node, Error> {
         let node = self.node(node_id)?;
         if node.is_gpu() { Ok(node) } else { Err(no_such_node(node_id)) }
+    }
+
+    /// The GPUs of the kernel process object, in the kernel's order, which never
+    /// changes.
+    pub(crate) fn gpus(&self) -> &[GpuPlace] {
+        &self.gpus
+    }
+
+    /// The place of a GPU, by its public id; none for a CPU node.
+    ///
+    /// # Errors
+    /// INVALID_NODE_UNIT.
+    pub(crate) fn place(&self, node_id: u32) -> Result<Option<u8>, Error> {
+        let gpu_id = self.node(node_id)?.gpu_id;
+        let place = self.gpus.iter().position(|gpu| gpu.gpu_id == gpu_id);
+        Ok(place.and_then(|place| u8::try_from(place).ok()))
+    }
+
+    /// The GPUs that the context uses.
+    pub(crate) fn gpus_in_use(&self) -> GpuSet {
+        let places = (0..).zip(&self.gpus).filter(|(_, gpu)| gpu.node.is_some());
+        places.fold(GpuSet::NONE, |set, (place, _)| set.with(GpuSet::one(place)))
+    }
+
+    /// The addresses that all GPUs have in common with the process.
+    pub(crate) fn svm(&self) -> Option<Aperture> {
+        self.svm
+    }
+
+    /// Whether some GPU has memory of its own: then all memory is the driver's,
+    /// on APUs without such a neighbour it is the process's.
+    pub(crate) fn is_discrete(&self) -> bool {
+        is_discrete(&self.snapshot)
+    }
+
+    /// Whether every GPU has the SVM calls.
+    pub(crate) fn has_svm_api(&self) -> bool {
+        let mut gpus = self.snapshot.nodes().iter().filter(|node| node.is_gpu()).peekable();
+        gpus.peek().is_some() && gpus.all(|node| node.capability & CAPABILITY_SVM_API != 0)
     }
 
     /// The address ranges of a node, as its memory banks show them.
@@ -112,7 +164,7 @@ fn register_pages<P: Platform>(
     let os = channel.os();
     let mut pages = channel.files.mmio().acquire(os);
     let whole = svm.is_some_and(|svm| svm.limit >= USER_LIMIT);
-    let discrete = snapshot.nodes().iter().any(|node| node.is_gpu() && node.cpu_cores_count == 0);
+    let discrete = is_discrete(snapshot);
     let gpus = snapshot
         .nodes()
         .iter()
@@ -124,6 +176,35 @@ fn register_pages<P: Platform>(
     usable.try_reserve_exact(pages.len())?;
     try_extend(&mut usable, pages.iter().filter_map(MmioPage::usable))?;
     Ok(usable)
+}
+
+fn is_discrete(snapshot: &Snapshot) -> bool {
+    snapshot.nodes().iter().any(|node| node.is_gpu() && node.cpu_cores_count == 0)
+}
+
+/// `SVMAPISupported` in `HSA_CAPABILITY`.
+const CAPABILITY_SVM_API: u32 = 1 << 27;
+
+/// The GPUs in the kernel's order, with what they can reach.
+fn places(
+    snapshot: &Snapshot,
+    apertures: &[ProcessDeviceApertures],
+) -> Result<Vec<GpuPlace>, Error> {
+    let node_of = |gpu: &ProcessDeviceApertures| snapshot.by_gpu_id(gpu.gpu_id);
+    let mut places = Vec::new();
+    for gpu in apertures {
+        let node = node_of(gpu);
+        let has_link = |other: &ProcessDeviceApertures| {
+            let other = node_of(other).and_then(|other| snapshot.node(other));
+            other.is_some_and(|other| other.links.iter().any(|link| Some(link.node_to) == node))
+        };
+        let linked = (0..)
+            .zip(apertures)
+            .filter(|(_, other)| node.is_some() && (other.gpu_id == gpu.gpu_id || has_link(other)));
+        let peers = linked.fold(GpuSet::NONE, |set, (place, _)| set.with(GpuSet::one(place)));
+        try_push(&mut places, GpuPlace { gpu_id: gpu.gpu_id, node, peers })?;
+    }
+    Ok(places)
 }
 
 /// The last address of a 47-bit user space.
@@ -188,7 +269,8 @@ impl MachineCell {
         renders.bind(|gpu| snapshot.by_gpu_id(gpu.gpu_id).is_some())?;
         let svm = common_range(&snapshot, &apertures);
         let mmio = register_pages(channel, &snapshot, svm)?;
-        let machine = Machine { snapshot, apertures, svm, mmio };
+        let gpus = places(&snapshot, &apertures)?;
+        let machine = Machine { snapshot, apertures, svm, mmio, gpus };
         let replaced = self.machine.acquire(os).replace(machine);
         drop(replaced);
         Ok(())

@@ -22,6 +22,7 @@ pub(crate) use tile::tile_config;
 use crate::errno::Errno;
 use crate::error::{Error, Failures, Object, Operation, Status};
 use crate::execute::execute;
+use crate::memory::{Access, Memory};
 use crate::process::{Descriptors, Files, Opened};
 use crate::seam::{DeviceNode, Platform};
 use crate::uapi::kfd::{CreateProcess, GetVersion};
@@ -41,6 +42,7 @@ pub(crate) struct Context<P: Platform> {
     version: Version,
     failures: Failures,
     machine: MachineCell,
+    memory: Memory,
 }
 
 impl<P: Platform> Context<P> {
@@ -76,15 +78,19 @@ impl<P: Platform> Context<P> {
             version,
             failures: Failures::new(),
             machine: MachineCell::default(),
+            memory: Memory::new(0)?,
         })
     }
 
-    /// Opens a secondary context: a kernel process object of its own.
+    /// Opens a secondary context in a slot of the process: a kernel process object
+    /// of its own.
     pub(crate) fn open_secondary(
         platform: &P,
         descriptors: &Descriptors,
         options: Options,
+        slot: usize,
     ) -> Result<Context<P>, Error> {
+        let memory = Memory::new(slot)?;
         let opened = open_kfd(platform, descriptors)?;
         let version = version_of(platform, &opened)?;
         let device = opened.device().ok_or(Error::not_open())?;
@@ -104,6 +110,7 @@ impl<P: Platform> Context<P> {
             version,
             failures: Failures::new(),
             machine: MachineCell::default(),
+            memory,
         })
     }
 
@@ -133,13 +140,23 @@ impl<P: Platform> Context<P> {
         &self.machine
     }
 
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn is_secondary(&self) -> bool {
+        matches!(self.kind, Kind::Secondary(_))
+    }
+
     pub(crate) fn failures(&self) -> &Failures {
         &self.failures
     }
 
     /// Gives back all that is not the process's.
     pub(crate) fn close(self, platform: &P, residue: &Files<P>, descriptors: &Descriptors) {
-        self.machine.release(self.channel(platform, residue, descriptors));
+        let channel = self.channel(platform, residue, descriptors);
+        Access::new(channel, &self).free_all();
+        self.machine.release(channel);
         match self.kind {
             Kind::Primary => {}
             Kind::Secondary(files) => files.close(platform, descriptors),

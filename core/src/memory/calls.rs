@@ -1,14 +1,10 @@
 //! The calls of a context that concern memory.
 
 use super::{AllocationRequest, MemoryFlags, PointerInfo};
-use crate::error::{Error, Object, Operation, Status};
+use crate::error::Error;
 use crate::process::Guard;
 use crate::seam::Platform;
 use crate::uapi::kfd::SvmAttribute;
-
-fn missing<T>() -> Result<T, Error> {
-    Err(Error::library(Status::NOT_IMPLEMENTED, Operation::LookUp, Object::Nothing))
-}
 
 impl<P: Platform> Guard<'_, P> {
     /// Allocates memory or addresses and returns the address.
@@ -16,8 +12,8 @@ impl<P: Platform> Guard<'_, P> {
     /// # Errors
     /// INVALID_PARAMETER, INVALID_NODE_UNIT, NOT_SUPPORTED, NO_MEMORY, ERROR, in the
     /// cases of `hsaKmtAllocMemoryAlign`.
-    pub fn allocate_memory(&self, _request: &AllocationRequest) -> Result<u64, Error> {
-        missing()
+    pub fn allocate_memory(&self, request: &AllocationRequest) -> Result<u64, Error> {
+        self.memory().allocate(request)
     }
 
     /// Frees what [`Guard::allocate_memory`] returned.
@@ -25,8 +21,8 @@ impl<P: Platform> Guard<'_, P> {
     /// # Errors
     /// MEMORY_NOT_REGISTERED for an address that is none of ours (but for contexts
     /// with the SVM calls, where it is no error); ERROR when the driver refuses.
-    pub fn free_memory(&self, _address: u64, _size: u64) -> Result<(), Error> {
-        missing()
+    pub fn free_memory(&self, address: u64, _size: u64) -> Result<(), Error> {
+        self.memory().free(address)
     }
 
     /// Maps memory on its default GPUs; returns the address by which they know it
@@ -34,8 +30,8 @@ impl<P: Platform> Guard<'_, P> {
     ///
     /// # Errors
     /// As `hsaKmtMapMemoryToGPU`.
-    pub fn map_memory(&self, _address: u64, _size: u64) -> Result<u64, Error> {
-        missing()
+    pub fn map_memory(&self, address: u64, size: u64) -> Result<u64, Error> {
+        self.memory().map(address, size, None)
     }
 
     /// Maps memory on exactly these nodes, as [`Guard::map_memory`].
@@ -44,19 +40,19 @@ impl<P: Platform> Guard<'_, P> {
     /// As `hsaKmtMapMemoryToGPUNodes`.
     pub fn map_memory_to_nodes(
         &self,
-        _address: u64,
-        _size: u64,
-        _nodes: &[u32],
+        address: u64,
+        size: u64,
+        nodes: &[u32],
     ) -> Result<u64, Error> {
-        missing()
+        self.memory().map(address, size, Some(nodes))
     }
 
     /// Unmaps memory from all GPUs.
     ///
     /// # Errors
     /// As `hsaKmtUnmapMemoryToGPU`.
-    pub fn unmap_memory(&self, _address: u64) -> Result<(), Error> {
-        missing()
+    pub fn unmap_memory(&self, address: u64) -> Result<(), Error> {
+        self.memory().unmap(address)
     }
 
     /// Registers memory of the caller; for all nodes, or for these.
@@ -65,44 +61,44 @@ impl<P: Platform> Guard<'_, P> {
     /// As `hsaKmtRegisterMemoryToNodes`, `hsaKmtRegisterMemoryWithFlags`.
     pub fn register_memory(
         &self,
-        _address: u64,
-        _size: u64,
-        _flags: MemoryFlags,
-        _nodes: Option<&[u32]>,
+        address: u64,
+        size: u64,
+        flags: MemoryFlags,
+        nodes: Option<&[u32]>,
     ) -> Result<(), Error> {
-        missing()
+        self.memory().register(address, size, flags, nodes)
     }
 
     /// Takes one registration back.
     ///
     /// # Errors
     /// As `hsaKmtDeregisterMemory`.
-    pub fn deregister_memory(&self, _address: u64) -> Result<(), Error> {
-        missing()
+    pub fn deregister_memory(&self, address: u64) -> Result<(), Error> {
+        self.memory().deregister(address)
     }
 
     /// What an address belongs to.
     ///
     /// # Errors
     /// ERROR when it is none of ours.
-    pub fn pointer_info(&self, _address: u64) -> Result<PointerInfo<'_>, Error> {
-        missing()
+    pub fn pointer_info(&self, address: u64) -> Result<PointerInfo<'_>, Error> {
+        self.memory().pointer_info(address)
     }
 
     /// Attaches a number of the caller to memory.
     ///
     /// # Errors
     /// ERROR when the address is no start of anything of ours.
-    pub fn set_user_data(&self, _address: u64, _data: u64) -> Result<(), Error> {
-        missing()
+    pub fn set_user_data(&self, address: u64, data: u64) -> Result<(), Error> {
+        self.memory().set_user_data(address, data)
     }
 
     /// How many bytes of a GPU's memory are left.
     ///
     /// # Errors
     /// NOT_SUPPORTED before KFD 1.9; INVALID_NODE_UNIT; ERROR.
-    pub fn available_memory(&self, _node: u32) -> Result<u64, Error> {
-        missing()
+    pub fn available_memory(&self, node: u32) -> Result<u64, Error> {
+        self.memory().available(node)
     }
 
     /// Sets how a GPU caches its alternate aperture; only for Kaveri.
@@ -112,13 +108,14 @@ impl<P: Platform> Guard<'_, P> {
     /// NOT_IMPLEMENTED on other GPUs; INVALID_PARAMETER; INVALID_NODE_UNIT; ERROR.
     pub fn set_memory_policy(
         &self,
-        _node: u32,
-        _default_policy: u32,
-        _alternate_policy: u32,
-        _alternate_base: u64,
-        _alternate_size: u64,
+        node: u32,
+        default_policy: u32,
+        alternate_policy: u32,
+        alternate_base: u64,
+        alternate_size: u64,
     ) -> Result<(), Error> {
-        missing()
+        let policies = [default_policy, alternate_policy];
+        self.memory().set_policy(node, policies, alternate_base, alternate_size)
     }
 
     /// Sets attributes of a range; nodes in them are public ids.
@@ -127,11 +124,11 @@ impl<P: Platform> Guard<'_, P> {
     /// As `hsaKmtSVMSetAttr`.
     pub fn set_svm_attributes(
         &self,
-        _address: u64,
-        _size: u64,
-        _attributes: &[SvmAttribute],
+        address: u64,
+        size: u64,
+        attributes: &[SvmAttribute],
     ) -> Result<(), Error> {
-        missing()
+        self.memory().set_svm_attributes(address, size, attributes)
     }
 
     /// Asks for attributes of a range; nodes in them are public ids.
@@ -140,19 +137,19 @@ impl<P: Platform> Guard<'_, P> {
     /// As `hsaKmtSVMGetAttr`.
     pub fn svm_attributes(
         &self,
-        _address: u64,
-        _size: u64,
-        _attributes: &mut [SvmAttribute],
+        address: u64,
+        size: u64,
+        attributes: &mut [SvmAttribute],
     ) -> Result<(), Error> {
-        missing()
+        self.memory().svm_attributes(address, size, attributes)
     }
 
     /// Turns retry faults on or off for the process.
     ///
     /// # Errors
     /// NOT_SUPPORTED; ERROR while queues exist.
-    pub fn set_xnack_mode(&self, _enabled: bool) -> Result<(), Error> {
-        missing()
+    pub fn set_xnack_mode(&self, enabled: bool) -> Result<(), Error> {
+        self.memory().set_xnack_mode(enabled)
     }
 
     /// Whether retry faults are on.
@@ -160,6 +157,6 @@ impl<P: Platform> Guard<'_, P> {
     /// # Errors
     /// NOT_SUPPORTED.
     pub fn xnack_mode(&self) -> Result<bool, Error> {
-        missing()
+        self.memory().xnack_mode()
     }
 }

@@ -228,8 +228,7 @@ mod tests {
                 0..=1 => {
                     let alignment = 1_usize << random(6);
                     let fits = |at: usize| pages[at..at + length].iter().all(|&taken| !taken);
-                    let possible =
-                        (0..=PAGES - length).step_by(alignment).any(fits);
+                    let possible = (0..=PAGES - length).step_by(alignment).any(fits);
                     let slack = length + alignment;
                     let roomy = (0..=PAGES.saturating_sub(slack))
                         .any(|at| pages[at..at + slack].iter().all(|&taken| !taken));

@@ -1,12 +1,28 @@
 //! Memory: addresses, buffers, mappings, registrations.
 
+mod access;
+mod allocate;
+mod books;
 mod calls;
 mod flags;
+mod free;
+mod free_ranges;
 mod free_space;
+mod gpu_set;
+mod map;
+mod node_sets;
+mod object;
 mod pointer;
+mod query;
+mod regions;
+mod register;
+mod svm;
 mod tree;
 
+pub(crate) use access::Access;
+pub(crate) use books::Memory;
 pub use flags::MemoryFlags;
+pub(crate) use gpu_set::GpuSet;
 pub use pointer::{PointerInfo, PointerKind};
 
 /// What is to be allocated.

@@ -7,8 +7,8 @@
 
 use alloc::vec::Vec;
 
-use super::free_space::FreeSpace;
 use super::free_ranges::highest_free;
+use super::free_space::FreeSpace;
 use crate::errno::Errno;
 use crate::error::{Error, Object, Operation, Status};
 use crate::fallible::try_push;
@@ -49,6 +49,11 @@ pub(super) struct Reserved {
 }
 
 impl Reserved {
+    /// A range that is mapped already.
+    pub(super) const fn exactly(start: u64, length: u64) -> Reserved {
+        Reserved { start, length, aligned: start }
+    }
+
     /// Bytes from the aligned start to the end.
     pub(super) fn usable(&self) -> u64 {
         self.length.saturating_sub(self.aligned.saturating_sub(self.start))
@@ -67,13 +72,7 @@ pub(super) fn to_usize(value: u64) -> Result<usize, Errno> {
 
 /// A mapping without rights, that reserves addresses only.
 pub(super) const fn reservation(placement: Placement, length: usize) -> Mapping {
-    Mapping {
-        placement,
-        length,
-        protection: Protection::empty(),
-        reserve: false,
-        shared: false,
-    }
+    Mapping { placement, length, protection: Protection::empty(), reserve: false, shared: false }
 }
 
 /// Reserves `length` bytes at a multiple of `alignment` within `bounds`, inclusive.
@@ -172,9 +171,8 @@ pub(super) fn reserve_region<O: Os>(
             Ok(region) => {
                 for &advice in advice {
                     // What the kernel does not know, it does not do.
-                    let _ = to_usize(region.start).and_then(|start| {
-                        os.advise(start, to_usize(region.length)?, advice)
-                    });
+                    let _ = to_usize(region.start)
+                        .and_then(|start| os.advise(start, to_usize(region.length)?, advice));
                 }
                 return Ok(region);
             }

@@ -388,7 +388,8 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
     fn update(&mut self, place: Place) {
         let Some(node) = self.node(place) else { return };
         let (left, right) = (self.node(node.left), self.node(node.right));
-        let height = u8::max(left.map_or(0, |node| node.height), right.map_or(0, |node| node.height));
+        let height =
+            u8::max(left.map_or(0, |node| node.height), right.map_or(0, |node| node.height));
         let summary = left
             .map_or(S::NONE, |node| node.summary)
             .join(S::of(&node.key, &node.value))
@@ -529,7 +530,10 @@ mod tests {
             }
             assert_eq!(tree.len(), model.len());
             let found = |place: Option<Place>| place.and_then(|place| tree.at(place));
-            assert_eq!(found(tree.floor(key)), model.range(..=key).next_back().map(|(k, v)| (*k, v)));
+            assert_eq!(
+                found(tree.floor(key)),
+                model.range(..=key).next_back().map(|(k, v)| (*k, v))
+            );
             assert_eq!(found(tree.ceiling(key)), model.range(key..).next().map(|(k, v)| (*k, v)));
             let first = tree.first(|Largest(most)| most >= value, |_, &held| held >= value);
             let expected = model.iter().find(|(_, held)| **held >= value).map(|(k, v)| (*k, v));

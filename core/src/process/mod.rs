@@ -59,6 +59,7 @@ use crate::error::{Error, Failure, Failures, Object, Operation, Status};
 use crate::fallible::try_box;
 use crate::lock::Lock;
 use crate::log::{error, info};
+use crate::memory::Access;
 use crate::seam::{DeviceNode, Driver, Os, Platform};
 
 /// The fork word of a process that has not opened the library yet.
@@ -319,7 +320,7 @@ impl<P: Platform> Process<P> {
                 Object::Device(DeviceNode::Kfd),
             ));
         };
-        let context = Context::open_secondary(&self.platform, &self.descriptors, options)?;
+        let context = Context::open_secondary(&self.platform, &self.descriptors, options, number)?;
         Ok(ContextHandle::new(number, slot.publish(try_box(context)?)))
     }
 
@@ -430,6 +431,11 @@ impl<P: Platform> Drop for Guard<'_, P> {
 }
 
 impl<P: Platform> Guard<'_, P> {
+    /// The context's memory, for one call.
+    pub(crate) fn memory(&self) -> Access<'_, P> {
+        Access::new(self.channel(), self.context)
+    }
+
     fn channel(&self) -> Channel<'_, P> {
         let state = self.process.state();
         self.context.channel(
@@ -467,7 +473,11 @@ impl<P: Platform> Guard<'_, P> {
         look: impl FnOnce(&Machine) -> Result<R, Error>,
     ) -> Result<R, Error> {
         self.process.owned()?;
-        self.context.machine().acquire(self.channel(), self.context.options(), look)
+        let memory = self.context.memory();
+        self.context.machine().acquire(self.channel(), self.context.options(), |machine| {
+            memory.learn(machine);
+            look(machine)
+        })
     }
 
     /// Forgets the topology. Render nodes stay open, their GPUs bound.

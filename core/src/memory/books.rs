@@ -1,0 +1,299 @@
+//! The books of a context's memory: objects, registrations, free addresses.
+//!
+//! One lock guards them. It is held for look-ups and changes of the books, never
+//! across a system call. A thread that changes what an object is mapped on makes
+//! it [`State::Busy`], drops the lock, calls the driver, and takes the lock again
+//! to write down what has become of it. Others that want the same object wait on
+//! [`Memory::turn`]; others that want another one do not.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::free_space::FreeSpace;
+use super::gpu_set::GpuSet;
+use super::node_sets::NodeSets;
+use super::object::{Handles, Home, Object, Span, State};
+use super::regions::Regions;
+use super::tree::{Place, Summary, Tree};
+use crate::context::Machine;
+use crate::error::Error;
+use crate::lock::{Guard, Lock};
+use crate::process::GPUS_MAX;
+use crate::seam::{Advice, Os};
+use crate::set_once::SetOnce;
+
+/// Where the windows of handles begin: above every address of a process
+/// (5-level paging ends at 2^56).
+const WINDOWS: u64 = 1 << 56;
+
+/// The length of a context's window of handles. No two contexts share one, so
+/// one's handle is never another's.
+const WINDOW: u64 = 1 << 47;
+
+/// Memory of the caller that was registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum User {
+    /// Under a buffer of the driver: the key of its object.
+    Pinned(u64),
+    /// By attributes of the driver.
+    Attributed(Attributed),
+}
+
+/// A registration by attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Attributed {
+    /// When it was made: where several overlap, the newest counts.
+    pub(super) order: u64,
+    /// Register calls that an equal number of deregister calls must meet.
+    pub(super) count: u32,
+    pub(super) coherent: bool,
+    pub(super) extended_coherent: bool,
+    /// The GPUs that were let in.
+    pub(super) granted: GpuSet,
+}
+
+/// The highest address that a registration below ends at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End(pub(super) u64);
+
+impl Summary<(u64, u64), User> for End {
+    const NONE: End = End(0);
+
+    fn of(&(address, size): &(u64, u64), _: &User) -> End {
+        End(address.saturating_add(size))
+    }
+
+    fn join(self, other: End) -> End {
+        End(u64::max(self.0, other.0))
+    }
+}
+
+/// The scratch addresses of a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scratch {
+    pub(super) span: Span,
+    pub(super) size: u64,
+    /// Nobody may put memory behind it any more.
+    pub(super) dying: bool,
+}
+
+/// The aperture of a GPU that no CPU sees.
+#[derive(Debug)]
+pub(super) struct Gpuvm {
+    /// What the GPU's addresses are relative to.
+    pub(super) base: u64,
+    pub(super) space: FreeSpace,
+}
+
+/// Everything that the lock guards.
+#[derive(Debug)]
+pub(super) struct Books {
+    /// By first GPU address.
+    pub(super) objects: Tree<u64, Object>,
+    /// By address and size, as the caller gave them.
+    pub(super) users: Tree<(u64, u64), User, End>,
+    pub(super) device: Regions,
+    pub(super) host: Regions,
+    pub(super) window: FreeSpace,
+    /// The apertures of GPUs that do not share the process's addresses.
+    pub(super) gpuvm: [Option<Gpuvm>; GPUS_MAX],
+    pub(super) scratch: [Option<Scratch>; GPUS_MAX],
+    /// Registrations by attributes so far.
+    pub(super) orders: u64,
+    /// Threads that wait for an object.
+    waiters: u32,
+    /// Mappings of device memory that only a debugger needs.
+    pub(super) debugger_mappings: u32,
+    /// Mappings that a free could not take down; tried again by later ones.
+    pub(super) aside: [Option<(u64, u64)>; 8],
+}
+
+/// A context's memory.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    books: Lock<Books>,
+    /// Changes whenever an object is free again and somebody waits.
+    turn: AtomicU32,
+    pub(super) node_sets: NodeSets,
+    /// Lock order: last; held while an array of nodes is made.
+    pub(super) making_sets: Lock<()>,
+    /// The kernel's ids of the GPUs, in the kernel's order.
+    pub(super) gpu_ids: SetOnce<[u32; GPUS_MAX]>,
+    /// The topology that public node ids are of.
+    pub(super) generation: AtomicU64,
+    /// The driver refused memory of the process once: it is not tried again.
+    pub(super) userptr_refused: AtomicU32,
+}
+
+impl Memory {
+    /// The memory of the context in this slot of the process.
+    pub(crate) fn new(slot: usize) -> Result<Memory, Error> {
+        let mut window = FreeSpace::new();
+        window.add(WINDOWS.saturating_add(WINDOW.saturating_mul(slot as u64)), WINDOW)?;
+        Ok(Memory {
+            books: Lock::new(Books {
+                objects: Tree::new(),
+                users: Tree::new(),
+                device: Regions::new(&[]),
+                host: Regions::new(&[Advice::DontFork, Advice::NoHugePage]),
+                window,
+                gpuvm: [const { None }; GPUS_MAX],
+                scratch: [None; GPUS_MAX],
+                orders: 0,
+                waiters: 0,
+                debugger_mappings: 0,
+                aside: [None; 8],
+            }),
+            turn: AtomicU32::new(0),
+            node_sets: NodeSets::new(),
+            making_sets: Lock::new(()),
+            gpu_ids: SetOnce::new(),
+            generation: AtomicU64::new(0),
+            userptr_refused: AtomicU32::new(0),
+        })
+    }
+
+    /// Notes what an acquire found.
+    pub(crate) fn learn(&self, machine: &Machine) {
+        let mut gpu_ids = [0; GPUS_MAX];
+        for (gpu_id, gpu) in gpu_ids.iter_mut().zip(machine.gpus()) {
+            *gpu_id = gpu.gpu_id;
+        }
+        // The kernel's list never changes: a later acquire would find the same.
+        let _ = self.gpu_ids.set(gpu_ids);
+        self.generation.store(machine.snapshot().generation(), Ordering::Relaxed);
+    }
+
+    pub(super) fn lock<'a, O: Os>(&'a self, os: &'a O) -> Guard<'a, Books, O> {
+        self.books.acquire(os)
+    }
+
+    /// Finds an object and waits until nobody changes it.
+    pub(super) fn settled<'a, O: Os>(
+        &'a self,
+        os: &'a O,
+        mut books: Guard<'a, Books, O>,
+        find: impl Fn(&Books) -> Option<Place>,
+    ) -> (Guard<'a, Books, O>, Option<Place>) {
+        loop {
+            let place = find(&books);
+            let state = place.and_then(|place| books.objects.at(place)).map(|(_, o)| o.state);
+            match state {
+                Some(State::Busy) => {}
+                // Being made: not there yet for anybody else.
+                Some(State::Reserved) => return (books, None),
+                Some(State::Live) | None => return (books, place),
+            }
+            let turn = self.turn.load(Ordering::Relaxed);
+            books.waiters = books.waiters.saturating_add(1);
+            drop(books);
+            let _ = os.futex_wait(&self.turn, turn, None);
+            books = self.lock(os);
+            books.waiters = books.waiters.saturating_sub(1);
+        }
+    }
+
+    /// Lets go of the books, and wakes those who wait for an object.
+    pub(super) fn unlock<O: Os>(&self, os: &O, books: Guard<'_, Books, O>) {
+        let waiters = books.waiters;
+        if waiters != 0 {
+            self.turn.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(books);
+        if waiters != 0 {
+            os.futex_wake(&self.turn, u32::MAX);
+        }
+    }
+
+    /// Kernel ids of the GPUs of a set; how many.
+    pub(super) fn gpu_ids_of(&self, gpus: GpuSet, into: &mut [u32; GPUS_MAX]) -> usize {
+        let Some(gpu_ids) = self.gpu_ids.get() else { return 0 };
+        let mut count = 0_usize;
+        for (place, to) in gpus.places().zip(into) {
+            *to = gpu_ids.get(usize::from(place)).copied().unwrap_or(0);
+            count = count.saturating_add(1);
+        }
+        count
+    }
+}
+
+impl Books {
+    /// Gives addresses back to where they came from. Not for mappings of their own.
+    pub(super) fn give(&mut self, span: Span) {
+        let Span { start, length, home } = span;
+        match home {
+            Home::Device => self.device.space.give(start, length),
+            Home::Host => self.host.space.give(start, length),
+            Home::Window => self.window.give(start, length),
+            Home::Gpuvm(place) => {
+                if let Some(Some(gpuvm)) = self.gpuvm.get_mut(usize::from(place)) {
+                    gpuvm.space.give(start, length);
+                }
+            }
+            Home::Own(_) | Home::Borrowed => {}
+        }
+    }
+
+    /// Makes an object busy and takes its handles, for one thread.
+    pub(super) fn take_handles(&mut self, place: Place) -> Handles {
+        match self.objects.value_mut(place) {
+            Some(object) => {
+                object.state = State::Busy;
+                core::mem::replace(&mut object.handles, Handles::None)
+            }
+            None => Handles::None,
+        }
+    }
+
+    /// Ends what [`Books::take_handles`] began.
+    pub(super) fn put_handles(&mut self, place: Place, handles: Handles) -> Option<&mut Object> {
+        let object = self.objects.value_mut(place)?;
+        object.handles = handles;
+        object.state = State::Live;
+        Some(object)
+    }
+
+    /// The object with this first address, or with its GPU address in the page
+    /// where registered memory begins.
+    pub(super) fn starting_at(&self, address: u64, page: u64) -> Option<Place> {
+        self.objects.find(address & !page.wrapping_sub(1))
+    }
+
+    /// The registration of this address: of exactly this size if there is one,
+    /// else the largest.
+    pub(super) fn user_at(&self, address: u64, size: u64) -> Option<((u64, u64), User)> {
+        if self.users.len() == 0 {
+            return None;
+        }
+        let exact = self.users.find((address, size)).filter(|_| size != 0);
+        let place = match exact {
+            Some(place) => place,
+            None => self.users.floor((address, u64::MAX))?,
+        };
+        let (key, &user) = self.users.at(place)?;
+        (key.0 == address).then_some((key, user))
+    }
+
+    /// The object around an address, by the caller's or the GPU's addresses.
+    pub(super) fn around(&self, address: u64) -> Option<Place> {
+        let mut found = None;
+        if self.users.len() != 0 {
+            let mut least = u64::MAX;
+            self.users.each(
+                |End(end)| end > address,
+                |(start, _)| start <= address,
+                |_, (start, size), user| {
+                    let User::Pinned(key) = *user else { return };
+                    if address < start.saturating_add(size) && size < least {
+                        (least, found) = (size, Some(key));
+                    }
+                },
+            );
+        }
+        if let Some(key) = found {
+            return self.objects.find(key);
+        }
+        let place = self.objects.floor(address)?;
+        let (start, object) = self.objects.at(place)?;
+        (address.wrapping_sub(start) < object.length).then_some(place)
+    }
+}

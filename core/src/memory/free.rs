@@ -1,0 +1,225 @@
+//! Freeing, and the end of a context's memory.
+
+use super::MemoryFlags;
+use super::access::Access;
+use super::gpu_set::GpuSet;
+use super::object::{Handles, Home, Kind, Object, Span};
+use super::tree::Place;
+use crate::error::{self, Error, Operation, Status};
+use crate::seam::Platform;
+
+/// What an object's end needs to know of it.
+struct Remains {
+    span: Span,
+    size: u64,
+    kind: Kind,
+    visible: u64,
+    flags: MemoryFlags,
+}
+
+impl Remains {
+    fn of(object: &Object) -> Remains {
+        Remains {
+            span: object.span,
+            size: object.length,
+            kind: object.kind,
+            visible: object.visible,
+            flags: object.flags,
+        }
+    }
+}
+
+impl<P: Platform> Access<'_, P> {
+    /// Frees an allocation. The driver decides whether it may go: one that is
+    /// mapped stays, and so does what is left of it where the driver fails half-way.
+    pub(crate) fn free(&self, address: u64) -> Result<(), Error> {
+        let os = self.os();
+        if let Some(place) = self.scratch_around(address) {
+            return self.free_scratch(place);
+        }
+        let (mut books, place) =
+            self.memory.settled(os, self.memory.lock(os), |books| books.objects.find(address));
+        let found = place.and_then(|place| {
+            let (_, object) = books.objects.at(place)?;
+            (!matches!(object.kind, Kind::Registered { .. }))
+                .then_some((place, Remains::of(object)))
+        });
+        let Some((place, remains)) = found else {
+            drop(books);
+            return self.unknown(address, Status::MEMORY_NOT_REGISTERED);
+        };
+        let handles = books.take_handles(place);
+        drop(books);
+        self.free_handles(place, handles)?;
+        self.bury(&remains);
+        Ok(())
+    }
+
+    /// The answer to an address that is none of ours: with the SVM calls every
+    /// address is memory, and on APUs alone too.
+    pub(super) fn unknown(&self, address: u64, status: Status) -> Result<(), Error> {
+        let refused = Error::library(status, Operation::LookUp, error::Object::Address(address));
+        match self.machine(|machine| Ok(self.svm_api(machine) || !machine.is_discrete())) {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(refused),
+        }
+    }
+
+    /// Frees an object's buffers; the object is gone from sight afterwards, or as
+    /// it was.
+    fn free_handles(&self, place: Place, handles: Handles) -> Result<(), Error> {
+        let os = self.os();
+        for (number, &handle) in handles.as_slice().iter().enumerate() {
+            let Err(error) = self.free_buffer(handle) else { continue };
+            let mut books = self.memory.lock(os);
+            let left = match handles {
+                Handles::Many(many) if number != 0 => {
+                    let mut many = many.into_vec();
+                    many.drain(..number.min(many.len()));
+                    Handles::Many(many.into_boxed_slice())
+                }
+                other => other,
+            };
+            books.put_handles(place, left);
+            self.memory.unlock(os, books);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Takes down what the CPU has of an object whose buffers are gone, and then
+    /// the object.
+    fn bury(&self, remains: &Remains) {
+        let Remains { span, size, kind, visible, flags } = *remains;
+        let os = self.os();
+        if let Kind::Paged { bound } = kind {
+            self.close_pages(span, size, bound);
+        }
+        let usable = match span.home {
+            Home::Own(reserved) => {
+                if reserved.release(os).is_err() {
+                    // The limit of mappings: without memory at least.
+                    self.cover(span, visible.max(size));
+                }
+                false
+            }
+            Home::Borrowed => {
+                self.cover(span, visible);
+                false
+            }
+            _ => self.cover(span, visible),
+        };
+        let mut books = self.memory.lock(os);
+        books.objects.remove(span.start);
+        if let Kind::Registered { address, size } = kind {
+            books.users.remove((address, size));
+        }
+        if usable {
+            books.give(span);
+        }
+        if visible != 0 && !flags.contains(MemoryFlags::HOST_ACCESS) {
+            books.debugger_mappings = books.debugger_mappings.saturating_sub(1);
+        }
+        self.memory.unlock(os, books);
+    }
+
+    /// Unmaps an object from every GPU and frees it.
+    pub(super) fn unmap_and_free(&self, key: u64) -> Result<(), Error> {
+        let os = self.os();
+        let (mut books, place) =
+            self.memory.settled(os, self.memory.lock(os), |books| books.objects.find(key));
+        let found = place.and_then(|place| {
+            let (_, object) = books.objects.at(place)?;
+            Some((place, Remains::of(object), object.mapped))
+        });
+        let Some((place, remains, mapped)) = found else { return Ok(()) };
+        let handles = books.take_handles(place);
+        drop(books);
+        if !mapped.is_empty() {
+            if let Err(failure) = self.unmap_buffers(handles.as_slice(), mapped) {
+                let mut books = self.memory.lock(os);
+                if let Some(object) = books.put_handles(place, handles) {
+                    object.mapped = failure.left;
+                }
+                self.memory.unlock(os, books);
+                return Err(failure.error);
+            }
+            let mut books = self.memory.lock(os);
+            if let Some(object) = books.objects.value_mut(place) {
+                object.mapped = GpuSet::NONE;
+                object.mappings = 0;
+            }
+        }
+        self.free_handles(place, handles)?;
+        self.bury(&remains);
+        Ok(())
+    }
+
+    /// The place of the GPU whose scratch addresses an address belongs to.
+    pub(super) fn scratch_around(&self, address: u64) -> Option<u8> {
+        let books = self.memory.lock(self.os());
+        let mut areas = (0..).zip(&books.scratch);
+        areas.find_map(|(place, area)| {
+            let area = area.as_ref()?;
+            (address.wrapping_sub(area.span.start) < area.size).then_some(place)
+        })
+    }
+
+    /// Frees a GPU's scratch addresses with all the memory behind them.
+    fn free_scratch(&self, place: u8) -> Result<(), Error> {
+        let os = self.os();
+        let mut books = self.memory.lock(os);
+        let Some(Some(area)) = books.scratch.get_mut(usize::from(place)) else { return Ok(()) };
+        area.dying = true;
+        let (start, size, span) = (area.span.start, area.size, area.span);
+        drop(books);
+        loop {
+            let books = self.memory.lock(os);
+            let part = books.objects.ceiling(start).and_then(|place| {
+                let (key, object) = books.objects.at(place)?;
+                let inside = key.wrapping_sub(start) < size;
+                (inside && object.kind == Kind::ScratchPart).then_some(key)
+            });
+            drop(books);
+            let Some(part) = part else { break };
+            self.unmap_and_free(part)?;
+        }
+        let mut books = self.memory.lock(os);
+        if let Some(area) = books.scratch.get_mut(usize::from(place)) {
+            *area = None;
+        }
+        drop(books);
+        if let Home::Own(reserved) = span.home {
+            let _ = reserved.release(os);
+        }
+        Ok(())
+    }
+
+    /// Frees everything: the context closes and nobody else is in it.
+    pub(crate) fn free_all(&self) {
+        let os = self.os();
+        // An object that the driver keeps is passed over.
+        let mut from = 0;
+        loop {
+            let books = self.memory.lock(os);
+            let next = books.objects.ceiling(from).and_then(|place| books.objects.at(place));
+            let Some((key, _)) = next else { break };
+            drop(books);
+            let _ = self.unmap_and_free(key);
+            let Some(following) = key.checked_add(1) else { break };
+            from = following;
+        }
+        for place in 0..crate::process::GPUS_MAX {
+            let _ = self.free_scratch(place as u8);
+        }
+        let mut books = self.memory.lock(os);
+        if books.objects.len() != 0 {
+            return;
+        }
+        let (device, host) = (books.device.take_all(), books.host.take_all());
+        drop(books);
+        for region in device.into_iter().chain(host) {
+            let _ = region.release(os);
+        }
+    }
+}

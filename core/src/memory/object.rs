@@ -1,0 +1,127 @@
+//! What the library keeps of one piece of memory.
+
+use alloc::boxed::Box;
+use core::slice;
+
+use super::MemoryFlags;
+use super::gpu_set::GpuSet;
+use super::regions::Reserved;
+
+/// What it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Memory of a GPU.
+    Device,
+    /// Memory of a GPU that has no address: its key only names it.
+    Unaddressed,
+    /// System memory of the driver.
+    Gtt,
+    /// Pages of the process that the library made, under a buffer of the driver.
+    Paged {
+        /// Whether the pages have a NUMA policy of their own.
+        bound: bool,
+    },
+    /// Pages of the process without a buffer, on machines with APUs alone.
+    Plain,
+    /// Addresses without memory.
+    Addresses,
+    /// Memory of the caller under a buffer of the driver, with its address and
+    /// size as the caller gave them.
+    Registered { address: u64, size: u64 },
+    /// Memory behind a part of a GPU's scratch addresses.
+    ScratchPart,
+}
+
+/// Where its GPU addresses came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Home {
+    /// The regions for device memory.
+    Device,
+    /// The regions for small host memory.
+    Host,
+    /// A mapping of its own.
+    Own(Reserved),
+    /// The window of handles.
+    Window,
+    /// The aperture of the GPU at this place, which no CPU sees.
+    Gpuvm(u8),
+    /// Somebody else's: a part of scratch.
+    Borrowed,
+}
+
+/// Addresses and whose they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: u64,
+    /// Bytes, guard pages included: exactly what goes back.
+    pub(super) length: u64,
+    pub(super) home: Home,
+}
+
+/// The driver's handles of the buffers that make it up.
+#[derive(Debug)]
+pub(super) enum Handles {
+    /// None.
+    None,
+    /// One.
+    One(u64),
+    /// Several, one after the other: memory of the process above 512 GiB.
+    Many(Box<[u64]>),
+}
+
+impl Handles {
+    pub(super) fn as_slice(&self) -> &[u64] {
+        match self {
+            Handles::None => &[],
+            Handles::One(handle) => slice::from_ref(handle),
+            Handles::Many(handles) => handles,
+        }
+    }
+}
+
+/// How far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Its addresses are taken; nobody sees it yet.
+    Reserved,
+    /// There, and nobody changes it now.
+    Live,
+    /// There, and one thread has its handles and changes what they are mapped on;
+    /// others that want to wait.
+    Busy,
+}
+
+/// One piece of memory. Its key in the books is its first GPU address.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) state: State,
+    pub(super) kind: Kind,
+    pub(super) span: Span,
+    /// Bytes that the caller asked for.
+    pub(super) size: u64,
+    /// Bytes of GPU addresses, guard pages apart.
+    pub(super) length: u64,
+    pub(super) handles: Handles,
+    /// The node that it is reported for.
+    pub(super) node: u32,
+    pub(super) flags: MemoryFlags,
+    /// Where it goes when nobody says: all GPUs that can reach it.
+    pub(super) reachable: GpuSet,
+    /// Where it may go, if it was registered for some GPUs alone.
+    pub(super) registered: Option<GpuSet>,
+    pub(super) mapped: GpuSet,
+    /// Map calls that an equal number of unmap calls must meet (registered memory).
+    pub(super) mappings: u32,
+    /// Register calls that an equal number of deregister calls must meet.
+    pub(super) registrations: u32,
+    pub(super) user_data: u64,
+    /// Bytes at the start that are mapped from the render node.
+    pub(super) visible: u64,
+}
+
+impl Object {
+    /// Whether the CPU reaches it at its GPU address.
+    pub(super) fn is_process_memory(&self) -> bool {
+        !matches!(self.kind, Kind::Unaddressed) && !matches!(self.span.home, Home::Gpuvm(_))
+    }
+}
