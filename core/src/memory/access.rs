@@ -67,9 +67,7 @@ fn owner(machine: &Machine, place: u8) -> Option<Owner> {
 fn numa(machine: &Machine, node_id: u32) -> Option<u32> {
     let nodes = machine.snapshot().nodes();
     let is_cpu = |node: &&crate::topology::Node| node.cpu_cores_count != 0 && !node.is_gpu();
-    if nodes.iter().filter(is_cpu).nth(1).is_none() {
-        return None;
-    }
+    nodes.iter().filter(is_cpu).nth(1)?;
     let node = machine.snapshot().node(node_id)?;
     if !node.is_gpu() {
         return Some(node.sysfs_node);

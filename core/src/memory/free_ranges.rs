@@ -6,6 +6,7 @@
 
 use alloc::vec::Vec;
 
+use crate::errno::Errno;
 use crate::error::Error;
 use crate::seam::{EndOfFile, Os};
 use crate::topology::Aperture;
@@ -25,9 +26,9 @@ pub(super) fn highest_free<O: Os>(
     bounds: Aperture,
 ) -> Result<Option<u64>, Error> {
     let mut list = Vec::new();
-    match os.read_file(c"/proc/self/maps", &mut list, LIST_MAX, EndOfFile::EmptyRead) {
-        Err(crate::errno::Errno::ENOMEM) => return Err(Error::no_memory(LIST_MAX as u64)),
-        Ok(()) | Err(_) => {}
+    let read = os.read_file(c"/proc/self/maps", &mut list, LIST_MAX, EndOfFile::EmptyRead);
+    if read == Err(Errno::ENOMEM) {
+        return Err(Error::no_memory(LIST_MAX as u64));
     }
     Ok(highest_gap(&list, length, alignment, bounds))
 }
@@ -40,7 +41,7 @@ pub(super) fn highest_gap(
     alignment: u64,
     bounds: Aperture,
 ) -> Option<u64> {
-    let end = bounds.limit.checked_add(1).unwrap_or(u64::MAX);
+    let end = bounds.limit.saturating_add(1);
     let mut from = bounds.base;
     let mut highest = None;
     let mut consider = |from: u64, to: u64| {
