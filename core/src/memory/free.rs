@@ -4,7 +4,6 @@ use super::MemoryFlags;
 use super::access::Access;
 use super::gpu_set::GpuSet;
 use super::object::{Handles, Home, Kind, Object, Span};
-use super::tree::Place;
 use crate::error::{self, Error, Operation, Status};
 use crate::seam::Platform;
 
@@ -50,7 +49,12 @@ impl<P: Platform> Access<'_, P> {
         };
         let handles = books.take_handles(place);
         drop(books);
-        self.free_handles(place, handles)?;
+        if let Err((error, left)) = self.free_handles(handles) {
+            let mut books = self.memory.lock(os);
+            books.put_handles(place, left);
+            self.memory.unlock(os, books);
+            return Err(error);
+        }
         self.bury(&remains);
         Ok(())
     }
@@ -65,13 +69,11 @@ impl<P: Platform> Access<'_, P> {
         }
     }
 
-    /// Frees an object's buffers; the object is gone from sight afterwards, or as
-    /// it was.
-    fn free_handles(&self, place: Place, handles: Handles) -> Result<(), Error> {
-        let os = self.os();
+    /// Frees an object's buffers; after a failure the handles of those that are
+    /// left come back.
+    fn free_handles(&self, handles: Handles) -> Result<(), (Error, Handles)> {
         for (number, &handle) in handles.as_slice().iter().enumerate() {
             let Err(error) = self.free_buffer(handle) else { continue };
-            let mut books = self.memory.lock(os);
             let left = match handles {
                 Handles::Many(many) if number != 0 => {
                     let mut many = many.into_vec();
@@ -80,9 +82,7 @@ impl<P: Platform> Access<'_, P> {
                 }
                 other => other,
             };
-            books.put_handles(place, left);
-            self.memory.unlock(os, books);
-            return Err(error);
+            return Err((error, left));
         }
         Ok(())
     }
@@ -135,24 +135,28 @@ impl<P: Platform> Access<'_, P> {
         let Some((place, remains, mapped)) = found else { return Ok(()) };
         let handles = books.take_handles(place);
         drop(books);
-        if !mapped.is_empty() {
-            if let Err(failure) = self.unmap_buffers(handles.as_slice(), mapped) {
-                let mut books = self.memory.lock(os);
-                if let Some(object) = books.put_handles(place, handles) {
-                    object.mapped = failure.left;
+        let handles = match self.unmap_buffers(handles.as_slice(), mapped) {
+            Ok(()) => match self.free_handles(handles) {
+                Ok(()) => {
+                    self.bury(&remains);
+                    return Ok(());
                 }
-                self.memory.unlock(os, books);
-                return Err(failure.error);
-            }
-            let mut books = self.memory.lock(os);
-            if let Some(object) = books.objects.value_mut(place) {
-                object.mapped = GpuSet::NONE;
-                object.mappings = 0;
-            }
+                Err((error, left)) => {
+                    // What cannot be freed is put back where it was.
+                    let back =
+                        mapped.is_empty() || self.map_buffers(left.as_slice(), mapped).is_ok();
+                    (left, if back { mapped } else { GpuSet::NONE }, error)
+                }
+            },
+            Err(failure) => (handles, failure.left, failure.error),
+        };
+        let (handles, mapped, error) = handles;
+        let mut books = self.memory.lock(os);
+        if let Some(object) = books.put_handles(place, handles) {
+            object.mapped = mapped;
         }
-        self.free_handles(place, handles)?;
-        self.bury(&remains);
-        Ok(())
+        self.memory.unlock(os, books);
+        Err(error)
     }
 
     /// The place of the GPU whose scratch addresses an address belongs to.
