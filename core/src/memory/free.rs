@@ -2,6 +2,7 @@
 
 use super::MemoryFlags;
 use super::access::Access;
+use super::books::User;
 use super::gpu_set::GpuSet;
 use super::object::{Handles, Home, Kind, Object, Span};
 use crate::error::{self, Error, Operation, Status};
@@ -215,6 +216,18 @@ impl<P: Platform> Access<'_, P> {
         }
         for place in 0..crate::process::GPUS_MAX {
             let _ = self.free_scratch(place as u8);
+        }
+        loop {
+            let mut books = self.memory.lock(os);
+            let place = books.users.ceiling((0, 0));
+            let first =
+                place.and_then(|place| books.users.at(place)).map(|(key, user)| (key, *user));
+            let Some((key, user)) = first else { break };
+            books.users.remove(key);
+            drop(books);
+            if let User::Attributed(registration) = user {
+                self.restore(key, registration);
+            }
         }
         let mut books = self.memory.lock(os);
         if books.objects.len() != 0 {

@@ -356,7 +356,7 @@ impl<P: Platform> Access<'_, P> {
 
     /// Gives pages back the attributes that they have without a registration. What
     /// the driver refuses stays as it is: the caller may have unmapped the memory.
-    fn restore(&self, (address, size): (u64, u64), gone: Attributed) {
+    pub(super) fn restore(&self, (address, size): (u64, u64), gone: Attributed) {
         let page = self.page();
         let Some(pages) = Pages::around(address, size, page) else { return };
         let mut at = pages.start;
