@@ -1,12 +1,15 @@
 //! Every conversion from core's structures to the internal forms of the ABI.
 
+use hsakmt_core::memory::{PointerInfo, PointerKind};
 use hsakmt_core::topology::{Cache, IoLink, MemoryBank, Name, Node};
 
+use crate::generation::address::pointer_mut;
 use crate::generation::internal;
 use crate::types::{
     HSA_CAPABILITY, HSA_CAPABILITY2, HSA_CPU_SIBLINGS, HSA_DEBUG_PROPERTIES, HSA_ENGINE_ID,
     HSA_ENGINE_VERSION, HSA_HEAPTYPE, HSA_IOLINKTYPE, HSA_LINKPROPERTY, HSA_MEMORYPROPERTY,
-    HSA_PUBLIC_NAME_SIZE, HsaCacheType, HsaMemoryProperties,
+    HSA_POINTER_TYPE, HSA_PUBLIC_NAME_SIZE, HsaCacheType, HsaMemFlags, HsaMemoryProperties,
+    HsaPointerInfo,
 };
 
 /// The low bits of a microcode version that `HSA_ENGINE_VERSION` has room for.
@@ -150,5 +153,34 @@ pub(crate) fn link(link: &IoLink) -> internal::IoLinkProperties {
         rec_transfer_size: link.recommended_transfer_size,
         rec_sdma_eng_id_mask: link.recommended_sdma_engine_id_mask,
         flags: HSA_LINKPROPERTY { Value: link.flags },
+    }
+}
+
+/// The array of a C structure; NULL for one without entries.
+fn array(entries: &[u32]) -> *const u32 {
+    if entries.is_empty() { core::ptr::null() } else { entries.as_ptr() }
+}
+
+/// What an address belongs to; the same in all generations. The arrays are core's.
+#[inline]
+pub(crate) fn pointer_info(info: &PointerInfo<'_>) -> HsaPointerInfo {
+    HsaPointerInfo {
+        Type: match info.kind {
+            PointerKind::Allocated => HSA_POINTER_TYPE::ALLOCATED,
+            PointerKind::RegisteredUser => HSA_POINTER_TYPE::REGISTERED_USER,
+            PointerKind::RegisteredGraphics => HSA_POINTER_TYPE::REGISTERED_GRAPHICS,
+            PointerKind::RegisteredShared => HSA_POINTER_TYPE::REGISTERED_SHARED,
+            PointerKind::ReservedAddress => HSA_POINTER_TYPE::RESERVED_ADDR,
+        },
+        Node: info.node,
+        MemFlags: HsaMemFlags { Value: info.flags.bits() },
+        CPUAddress: pointer_mut(info.cpu_address),
+        GPUAddress: info.gpu_address,
+        SizeInBytes: info.size,
+        NRegisteredNodes: count(info.registered.len()),
+        NMappedNodes: count(info.mapped.len()),
+        RegisteredNodes: array(info.registered),
+        MappedNodes: array(info.mapped),
+        UserData: pointer_mut(info.user_data),
     }
 }

@@ -103,6 +103,222 @@ macro_rules! export {
             ) => tile_config_of;
             fn hsaKmtGetNodeWallclockFrequency(NodeId: u32, Frequency: *mut u64)
                 => wallclock_frequency;
+            fn hsaKmtSetMemoryPolicy(
+                Node: u32,
+                DefaultPolicy: u32,
+                AlternatePolicy: u32,
+                MemoryAddressAlternate: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+            ) => set_memory_policy;
+            fn hsaKmtSetMemoryPolicyCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Node: u32,
+                DefaultPolicy: u32,
+                AlternatePolicy: u32,
+                MemoryAddressAlternate: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+            ) => set_memory_policy_of;
+            fn hsaKmtAllocMemory(
+                PreferredNode: u32,
+                SizeInBytes: u64,
+                MemFlags: $crate::types::HsaMemFlags,
+                MemoryAddress: *mut *mut ::core::ffi::c_void,
+            ) => allocate;
+            fn hsaKmtAllocMemoryCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                PreferredNode: u32,
+                SizeInBytes: u64,
+                MemFlags: $crate::types::HsaMemFlags,
+                MemoryAddress: *mut *mut ::core::ffi::c_void,
+            ) => allocate_of;
+            fn hsaKmtAllocMemoryAlign(
+                PreferredNode: u32,
+                SizeInBytes: u64,
+                Alignment: u64,
+                MemFlags: $crate::types::HsaMemFlags,
+                MemoryAddress: *mut *mut ::core::ffi::c_void,
+            ) => allocate_aligned;
+            fn hsaKmtAllocMemoryAlignCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                PreferredNode: u32,
+                SizeInBytes: u64,
+                Alignment: u64,
+                MemFlags: $crate::types::HsaMemFlags,
+                MemoryAddress: *mut *mut ::core::ffi::c_void,
+            ) => allocate_aligned_of;
+            fn hsaKmtFreeMemory(MemoryAddress: *mut ::core::ffi::c_void, SizeInBytes: u64) => free;
+            fn hsaKmtFreeMemoryCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                MemoryAddress: *mut ::core::ffi::c_void,
+                SizeInBytes: u64,
+            ) => free_of;
+            fn hsaKmtAvailableMemory(Node: u32, AvailableBytes: *mut u64) => available_memory;
+            fn hsaKmtAvailableMemoryCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Node: u32,
+                AvailableBytes: *mut u64,
+            ) => available_memory_of;
+            fn hsaKmtRegisterMemory(MemoryAddress: *mut ::core::ffi::c_void, MemorySizeInBytes: u64)
+                => register;
+            fn hsaKmtRegisterMemoryCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+            ) => register_of;
+            fn hsaKmtRegisterMemoryToNodes(
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+                NumberOfNodes: u64,
+                NodeArray: *mut u32,
+            ) => register_to_nodes;
+            fn hsaKmtRegisterMemoryToNodesCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+                NumberOfNodes: u64,
+                NodeArray: *mut u32,
+            ) => register_to_nodes_of;
+            fn hsaKmtRegisterMemoryWithFlags(
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+                MemFlags: $crate::types::HsaMemFlags,
+            ) => register_with_flags;
+            fn hsaKmtRegisterMemoryWithFlagsCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+                MemFlags: $crate::types::HsaMemFlags,
+            ) => register_with_flags_of;
+            fn hsaKmtDeregisterMemory(MemoryAddress: *mut ::core::ffi::c_void) => deregister;
+            fn hsaKmtDeregisterMemoryCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                MemoryAddress: *mut ::core::ffi::c_void,
+            ) => deregister_of;
+            fn hsaKmtMapMemoryToGPU(
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+                AlternateVAGPU: *mut u64,
+            ) => map;
+            fn hsaKmtMapMemoryToGPUCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+                AlternateVAGPU: *mut u64,
+            ) => map_of;
+            fn hsaKmtMapMemoryToGPUNodes(
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+                AlternateVAGPU: *mut u64,
+                MemMapFlags: <$generation as $crate::generation::Generation>::MemMapFlags,
+                NumberOfNodes: u64,
+                NodeArray: *mut u32,
+            ) => map_to_nodes;
+            fn hsaKmtMapMemoryToGPUNodesCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+                AlternateVAGPU: *mut u64,
+                MemFlags: $crate::types::HsaMemFlags,
+                NumberOfNodes: u64,
+                NodeArray: *mut u32,
+            ) => map_to_nodes_of;
+            fn hsaKmtUnmapMemoryToGPU(MemoryAddress: *mut ::core::ffi::c_void) => unmap;
+            fn hsaKmtUnmapMemoryToGPUCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                MemoryAddress: *mut ::core::ffi::c_void,
+            ) => unmap_of;
+            fn hsaKmtMapGraphicHandle(
+                NodeId: u32,
+                GraphicDeviceHandle: u64,
+                GraphicResourceHandle: u64,
+                GraphicResourceOffset: u64,
+                GraphicResourceSize: u64,
+                FlatMemoryAddress: *mut u64,
+            ) => map_graphic;
+            fn hsaKmtUnmapGraphicHandle(NodeId: u32, FlatMemoryAddress: u64, SizeInBytes: u64)
+                => unmap_graphic;
+            fn hsaKmtUnmapGraphicHandleCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                FlatMemoryAddress: u64,
+                SizeInBytes: u64,
+            ) => unmap_graphic_of;
+            fn hsaKmtQueryPointerInfo(
+                Pointer: *const ::core::ffi::c_void,
+                PointerInfo: *mut $crate::types::HsaPointerInfo,
+            ) => pointer_info;
+            fn hsaKmtQueryPointerInfoCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Pointer: *const ::core::ffi::c_void,
+                PointerInfo: *mut $crate::types::HsaPointerInfo,
+            ) => pointer_info_of;
+            fn hsaKmtSetMemoryUserData(
+                Pointer: *const ::core::ffi::c_void,
+                UserData: *mut ::core::ffi::c_void,
+            ) => set_user_data;
+            fn hsaKmtSetMemoryUserDataCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Pointer: *const ::core::ffi::c_void,
+                UserData: *mut ::core::ffi::c_void,
+            ) => set_user_data_of;
+            fn hsaKmtReplaceAsanHeaderPage(addr: *mut ::core::ffi::c_void) => swap_header_page;
+            fn hsaKmtReplaceAsanHeaderPageCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                addr: *mut ::core::ffi::c_void,
+            ) => swap_header_page_of;
+            fn hsaKmtReturnAsanHeaderPage(addr: *mut ::core::ffi::c_void) => swap_header_page;
+            fn hsaKmtReturnAsanHeaderPageCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                addr: *mut ::core::ffi::c_void,
+            ) => swap_header_page_of;
+            fn hsaKmtProcessVMRead(
+                Pid: u32,
+                LocalMemoryArray: *mut $crate::types::HsaMemoryRange,
+                LocalMemoryArrayCount: u64,
+                RemoteMemoryArray: *mut $crate::types::HsaMemoryRange,
+                RemoteMemoryArrayCount: u64,
+                SizeCopied: *mut u64,
+            ) => copy_process_memory;
+            fn hsaKmtProcessVMWrite(
+                Pid: u32,
+                LocalMemoryArray: *mut $crate::types::HsaMemoryRange,
+                LocalMemoryArrayCount: u64,
+                RemoteMemoryArray: *mut $crate::types::HsaMemoryRange,
+                RemoteMemoryArrayCount: u64,
+                SizeCopied: *mut u64,
+            ) => copy_process_memory;
+            fn hsaKmtSVMSetAttr(
+                start_addr: *mut ::core::ffi::c_void,
+                size: u64,
+                nattr: u32,
+                attrs: *mut $crate::types::HSA_SVM_ATTRIBUTE,
+            ) => set_svm_attributes;
+            fn hsaKmtSVMSetAttrCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                start_addr: *mut ::core::ffi::c_void,
+                size: u64,
+                nattr: u32,
+                attrs: *mut $crate::types::HSA_SVM_ATTRIBUTE,
+            ) => set_svm_attributes_of;
+            fn hsaKmtSVMGetAttr(
+                start_addr: *mut ::core::ffi::c_void,
+                size: u64,
+                nattr: u32,
+                attrs: *mut $crate::types::HSA_SVM_ATTRIBUTE,
+            ) => svm_attributes;
+            fn hsaKmtSVMGetAttrCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                start_addr: *mut ::core::ffi::c_void,
+                size: u64,
+                nattr: u32,
+                attrs: *mut $crate::types::HSA_SVM_ATTRIBUTE,
+            ) => svm_attributes_of;
+            fn hsaKmtSetXNACKMode(enable: i32) => set_xnack_mode;
+            fn hsaKmtSetXNACKModeCtx(ctx: *mut $crate::types::HsaKFDContext, enable: i32)
+                => set_xnack_mode_of;
+            fn hsaKmtGetXNACKMode(enable: *mut i32) => xnack_mode;
+            fn hsaKmtGetXNACKModeCtx(ctx: *mut $crate::types::HsaKFDContext, enable: *mut i32)
+                => xnack_mode_of;
         }
 
         /// `hsaKmtExtGetLastError`, see the C header. Not traced, so that a trace

@@ -94,6 +94,26 @@ pub unsafe fn read<T: Copy>(source: *const T) -> Result<T, HSAKMT_STATUS> {
     Ok(unsafe { source.read_unaligned() })
 }
 
+/// Reads as many structures as `into` holds, one after another.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER where `source` is NULL, even if `into` is empty; nothing is read then.
+///
+/// # Safety
+///
+/// `source` is NULL or valid for reads of as many structures, each of which forms a `T`.
+pub unsafe fn read_array<T: Copy>(source: *const T, into: &mut [T]) -> Result<(), HSAKMT_STATUS> {
+    if source.is_null() {
+        return Err(HSAKMT_STATUS::INVALID_PARAMETER);
+    }
+    for (index, value) in into.iter_mut().enumerate() {
+        // SAFETY: `index` is below the length of `into`, so the place is within the caller's array.
+        *value = unsafe { source.wrapping_add(index).read_unaligned() };
+    }
+    Ok(())
+}
+
 /// A structure that begins with its size in bytes as the caller knows it.
 ///
 /// # Safety

@@ -9,8 +9,8 @@
 //! | [`Y2025`] | 2025 | the headers of August 2025 |
 //! | [`Current`] | 2026 | the headers of 2026; the default |
 //!
-//! Everything else that the generations do not share is a name that the older ones lack. A
-//! structure is written through [`caller_memory`], in the layout of the generation and with its
+//! Everything else that the generations do not share is a name that the older ones lack, but for the
+//! type of one argument. A structure is written through [`caller_memory`], in the layout of the generation and with its
 //! stride, so nothing beyond the caller's structure is touched.
 
 #![allow(
@@ -18,12 +18,14 @@
     reason = "fields carry the names of the C ABI, so that one name finds both sides"
 )]
 
-mod address;
+pub(crate) mod address;
 pub mod caller_memory;
 pub mod current;
 pub mod debian;
 pub mod internal;
 pub mod y2025;
+
+use crate::types::{HsaMemFlags, HsaMemMapFlags};
 
 /// A structure of one generation that the library fills from its internal form `I`.
 pub trait Encode<I>: Copy {
@@ -54,6 +56,8 @@ pub trait Generation {
     /// `HsaGraphicsResourceInfo`, which goes in and comes out.
     type GraphicsResourceInfo: Encode<internal::GraphicsResourceInfo>
         + Decode<internal::GraphicsResourceInfo>;
+    /// The flags of `hsaKmtMapMemoryToGPUNodes`: `HsaMemMapFlags`, later `HsaMemFlags`.
+    type MemMapFlags: Copy;
 }
 
 /// The generation of Debian 12's libhsakmt 5.2.3.
@@ -68,6 +72,7 @@ impl Generation for Debian {
     type QueueInfo = debian::HsaQueueInfo;
     type QueueResource = debian::HsaQueueResource;
     type GraphicsResourceInfo = debian::HsaGraphicsResourceInfo;
+    type MemMapFlags = HsaMemMapFlags;
 }
 
 /// The generation of August 2025.
@@ -82,6 +87,7 @@ impl Generation for Y2025 {
     type QueueInfo = y2025::HsaQueueInfo;
     type QueueResource = y2025::HsaQueueResource;
     type GraphicsResourceInfo = y2025::HsaGraphicsResourceInfo;
+    type MemMapFlags = HsaMemMapFlags;
 }
 
 /// The generation of 2026.
@@ -96,4 +102,5 @@ impl Generation for Current {
     type QueueInfo = current::HsaQueueInfo;
     type QueueResource = current::HsaQueueResource;
     type GraphicsResourceInfo = current::HsaGraphicsResourceInfo;
+    type MemMapFlags = HsaMemFlags;
 }

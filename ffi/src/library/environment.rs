@@ -5,6 +5,12 @@
 //! | `HSA_OVERRIDE_GFX_VERSION` | the gfx version of every GPU, "M.m.s" |
 //! | `HSA_OVERRIDE_GFX_VERSION_<node>` | the same for one node |
 //! | `HSA_USE_SVM` | "0": no SVM calls |
+//! | `HSA_USERPTR_FOR_PAGED_MEM` | "0": paged host memory is the driver's |
+//! | `HSA_DISABLE_CACHE` | anything but "0": GPUs cache nothing |
+//! | `HSA_ZFB` | a number other than 0, as atoi(3) reads it: video memory is served from system memory |
+//! | `HSA_SVM_GUARD_PAGES` | how many unused pages follow an allocation; 1 unless it is a number |
+//! | `HSA_CHECK_USERPTR` | anything but "0": every page that is registered is read once |
+//! | `HSAKMT_DEBUGGER_ACCESS` | "0": debuggers cannot read video memory without host access, which saves system calls |
 //! | `HSAKMT_GPUS` | the only GPUs to use, by kernel id (`gpu_id` in sysfs), separated by commas; what is no number names none |
 //! | `HSAKMT_DEBUG_LEVEL` | 3, 4, 6, 7: errors, warnings, information, debugging on stderr |
 
@@ -20,11 +26,20 @@ use super::log::level;
 const GFX_OVERRIDE: &[u8] = b"HSA_OVERRIDE_GFX_VERSION";
 
 /// What the environment says.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Environment {
     pub(super) options: Options,
     /// Up to which level messages go to standard error.
     pub(super) log_level: Option<Level>,
+}
+
+impl Default for Environment {
+    /// What an empty environment says: debuggers can read video memory, as with the
+    /// reference.
+    fn default() -> Environment {
+        let options = Options { debugger_access: true, ..Options::default() };
+        Environment { options, log_level: None }
+    }
 }
 
 /// Takes what one `NAME=value` says.
@@ -35,7 +50,15 @@ pub(super) fn apply(environment: &mut Environment, variable: &[u8]) -> Result<()
     let value = value.get(1..).unwrap_or_default();
     match name {
         b"HSAKMT_GPUS" => options.gpus = GpuSelection::Only(numbers(value)?),
+        b"HSAKMT_DEBUGGER_ACCESS" => options.debugger_access = value != b"0",
         b"HSA_USE_SVM" => options.svm_api = value != b"0",
+        b"HSA_USERPTR_FOR_PAGED_MEM" => options.userptr_for_paged_memory = value != b"0",
+        b"HSA_DISABLE_CACHE" => options.disable_cache = value != b"0",
+        b"HSA_ZFB" => options.zero_frame_buffer = begins_with_a_number_but_zero(value),
+        b"HSA_CHECK_USERPTR" => options.check_user_pointers = value != b"0",
+        b"HSA_SVM_GUARD_PAGES" => {
+            options.guard_pages = number(value).unwrap_or(options.guard_pages);
+        }
         b"HSAKMT_DEBUG_LEVEL" => *log_level = number(value).and_then(level),
         GFX_OVERRIDE => options.gfx_override = Some(copy(value)?),
         _ => {
@@ -75,6 +98,13 @@ fn number(text: &[u8]) -> Option<u32> {
     })
 }
 
+/// Whether atoi(3) finds another number than 0.
+fn begins_with_a_number_but_zero(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    digits.iter().take_while(|byte| byte.is_ascii_digit()).any(|&digit| digit != b'0')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +134,63 @@ mod tests {
         assert_eq!(options.node_gfx_overrides.len(), 1);
         assert_eq!(options.node_gfx_overrides[0], (12, b"9.0.6".to_vec()));
         assert!(!options.svm_api);
+    }
+
+    #[test]
+    fn what_concerns_memory_is_taken() {
+        let Environment { options, .. } = environment(&[]);
+        assert!(options.debugger_access && options.userptr_for_paged_memory);
+        assert!(!options.disable_cache && !options.zero_frame_buffer);
+        assert!(!options.check_user_pointers);
+        assert_eq!(options.guard_pages, 1);
+
+        let Environment { options, .. } = environment(&[
+            b"HSAKMT_DEBUGGER_ACCESS=0",
+            b"HSA_USERPTR_FOR_PAGED_MEM=0",
+            b"HSA_DISABLE_CACHE=1",
+            b"HSA_ZFB=1",
+            b"HSA_CHECK_USERPTR=yes",
+            b"HSA_SVM_GUARD_PAGES=16",
+        ]);
+        assert!(!options.debugger_access && !options.userptr_for_paged_memory);
+        assert!(options.disable_cache && options.zero_frame_buffer);
+        assert!(options.check_user_pointers);
+        assert_eq!(options.guard_pages, 16);
+    }
+
+    #[test]
+    fn zero_and_nonsense_leave_memory_as_it_is() {
+        let Environment { options, .. } = environment(&[
+            b"HSAKMT_DEBUGGER_ACCESS=1",
+            b"HSA_USERPTR_FOR_PAGED_MEM=00",
+            b"HSA_DISABLE_CACHE=0",
+            b"HSA_CHECK_USERPTR=0",
+            b"HSA_SVM_GUARD_PAGES=-1",
+        ]);
+        assert!(options.debugger_access && options.userptr_for_paged_memory);
+        assert!(!options.disable_cache && !options.check_user_pointers);
+        assert_eq!(options.guard_pages, 1);
+        assert_eq!(environment(&[b"HSA_SVM_GUARD_PAGES=0"]).options.guard_pages, 0);
+    }
+
+    #[test]
+    fn the_zero_frame_buffer_is_asked_for_as_with_atoi() {
+        for (value, expected) in [
+            (&b"1"[..], true),
+            (b" \t-02x", true),
+            (b"+10", true),
+            (b"99999999999999999999", true),
+            (b"", false),
+            (b"0", false),
+            (b"000", false),
+            (b"yes", false),
+            (b"0x10", false),
+            (b"--1", false),
+        ] {
+            let variable = [b"HSA_ZFB=", value].concat();
+            let Environment { options, .. } = environment(&[&variable]);
+            assert_eq!(options.zero_frame_buffer, expected, "{value:?}");
+        }
     }
 
     #[test]

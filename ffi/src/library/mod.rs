@@ -1,9 +1,15 @@
 //! The state of the C library, and what its functions have in common.
 
+mod array;
 mod context;
 mod detail;
 mod environment;
 mod log;
+mod memory;
+mod pointer_info;
+mod receiver;
+mod registration;
+mod svm;
 mod topology;
 mod trace;
 

@@ -15,7 +15,9 @@ use hsakmt_core::fallible::try_box;
 use hsakmt_core::seam::{Clock, Os, Platform};
 
 use super::{Host, Library};
-use crate::types::{HSAKMT_STATUS, HsaExtTraceRecord, HsaExtTraceSink};
+use crate::types::{
+    HSAKMT_STATUS, HsaExtTraceRecord, HsaExtTraceSink, HsaMemFlags, HsaMemMapFlags,
+};
 
 struct Sink {
     function: unsafe extern "C" fn(*mut c_void, *const HsaExtTraceRecord),
@@ -51,6 +53,18 @@ macro_rules! words {
 }
 
 words!(bool, u8, u32, u64, i32, i64, usize);
+
+impl Word for HsaMemFlags {
+    fn word(self) -> u64 {
+        self.Value.word()
+    }
+}
+
+impl Word for HsaMemMapFlags {
+    fn word(self) -> u64 {
+        self.Value.word()
+    }
+}
 
 impl<T> Word for *mut T {
     fn word(self) -> u64 {

@@ -1,0 +1,102 @@
+//! What an address belongs to, and what the caller attached to it.
+//!
+//! # Safety
+//! Out-parameters are the caller's structures, written only through
+//! `caller_memory`. The arrays that they point to are core's, which changes none
+//! of them while the context is open.
+#![allow(unsafe_code)]
+
+use core::ffi::c_void;
+
+use hsakmt_core::error::Status;
+use zerocopy::FromZeros;
+
+use super::receiver::Receiver;
+use super::{Host, Library};
+use crate::conversion;
+use crate::generation::address::address_of;
+use crate::generation::caller_memory;
+use crate::types::{HSAKMT_STATUS, HsaKFDContext, HsaPointerInfo};
+
+impl<H: Host> Library<H> {
+    /// `hsaKmtQueryPointerInfo`
+    ///
+    /// # Safety
+    /// `info` is NULL or writable.
+    pub unsafe fn pointer_info(
+        &self,
+        pointer: *const c_void,
+        info: *mut HsaPointerInfo,
+    ) -> HSAKMT_STATUS {
+        // SAFETY: the caller's promise.
+        unsafe { self.pointer_info_in(Receiver::PRIMARY, pointer, info) }
+    }
+
+    /// `hsaKmtQueryPointerInfoCtx`
+    ///
+    /// # Safety
+    /// `info` is NULL or writable.
+    pub unsafe fn pointer_info_of(
+        &self,
+        context: *mut HsaKFDContext,
+        pointer: *const c_void,
+        info: *mut HsaPointerInfo,
+    ) -> HSAKMT_STATUS {
+        // SAFETY: the caller's promise.
+        unsafe { self.pointer_info_in(Receiver::of(context), pointer, info) }
+    }
+
+    /// That an address belongs to nothing is an answer, which runtimes ask for at
+    /// every copy: it has the status of a failure but is not remembered as one,
+    /// which would cost a system call.
+    ///
+    /// # Safety
+    /// `info` is NULL or writable.
+    unsafe fn pointer_info_in(
+        &self,
+        receiver: Receiver,
+        pointer: *const c_void,
+        info: *mut HsaPointerInfo,
+    ) -> HSAKMT_STATUS {
+        let mut unknown = false;
+        let status = self.inside(receiver.handle, |guard| {
+            let answer = match guard.pointer_info(address_of(pointer)) {
+                Ok(found) => conversion::pointer_info(&found),
+                Err(error) if error.status == Status::ERROR => {
+                    unknown = true;
+                    HsaPointerInfo::new_zeroed()
+                }
+                Err(error) => return Err(error),
+            };
+            // SAFETY: the caller's promise.
+            unsafe { caller_memory::write(info, answer) }.map_err(|_| receiver.argument(2))
+        });
+        if unknown && status == HSAKMT_STATUS::SUCCESS { HSAKMT_STATUS::ERROR } else { status }
+    }
+
+    /// `hsaKmtSetMemoryUserData`
+    pub fn set_user_data(&self, pointer: *const c_void, data: *mut c_void) -> HSAKMT_STATUS {
+        self.set_user_data_in(Receiver::PRIMARY, pointer, data)
+    }
+
+    /// `hsaKmtSetMemoryUserDataCtx`
+    pub fn set_user_data_of(
+        &self,
+        context: *mut HsaKFDContext,
+        pointer: *const c_void,
+        data: *mut c_void,
+    ) -> HSAKMT_STATUS {
+        self.set_user_data_in(Receiver::of(context), pointer, data)
+    }
+
+    fn set_user_data_in(
+        &self,
+        receiver: Receiver,
+        pointer: *const c_void,
+        data: *mut c_void,
+    ) -> HSAKMT_STATUS {
+        self.inside(receiver.handle, |guard| {
+            guard.set_user_data(address_of(pointer), address_of(data))
+        })
+    }
+}

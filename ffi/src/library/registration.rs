@@ -1,0 +1,136 @@
+//! Registration of the caller's own memory.
+//!
+//! # Safety
+//! Arrays are the caller's, read only through `caller_memory`. The memory itself
+//! is a number here and never followed.
+#![allow(unsafe_code)]
+
+use core::ffi::c_void;
+
+use hsakmt_core::memory::MemoryFlags;
+
+use super::memory::{flags_of, node_list};
+use super::receiver::Receiver;
+use super::{Host, Library};
+use crate::generation::address::address_of;
+use crate::types::{HSAKMT_STATUS, HsaKFDContext, HsaMemFlags};
+
+/// What a registration without flags asks for: host memory, paged, coherent at
+/// kernel boundaries.
+const DEFAULT: MemoryFlags = MemoryFlags::HOST_ACCESS.union(MemoryFlags::COARSE_GRAIN);
+
+impl<H: Host> Library<H> {
+    /// `hsaKmtRegisterMemory`
+    pub fn register(&self, address: *mut c_void, size: u64) -> HSAKMT_STATUS {
+        self.register_in(Receiver::PRIMARY, address, size, DEFAULT)
+    }
+
+    /// `hsaKmtRegisterMemoryCtx`
+    pub fn register_of(
+        &self,
+        context: *mut HsaKFDContext,
+        address: *mut c_void,
+        size: u64,
+    ) -> HSAKMT_STATUS {
+        self.register_in(Receiver::of(context), address, size, DEFAULT)
+    }
+
+    /// `hsaKmtRegisterMemoryWithFlags`
+    pub fn register_with_flags(
+        &self,
+        address: *mut c_void,
+        size: u64,
+        flags: HsaMemFlags,
+    ) -> HSAKMT_STATUS {
+        self.register_in(Receiver::PRIMARY, address, size, flags_of(flags))
+    }
+
+    /// `hsaKmtRegisterMemoryWithFlagsCtx`
+    pub fn register_with_flags_of(
+        &self,
+        context: *mut HsaKFDContext,
+        address: *mut c_void,
+        size: u64,
+        flags: HsaMemFlags,
+    ) -> HSAKMT_STATUS {
+        self.register_in(Receiver::of(context), address, size, flags_of(flags))
+    }
+
+    fn register_in(
+        &self,
+        receiver: Receiver,
+        address: *mut c_void,
+        size: u64,
+        flags: MemoryFlags,
+    ) -> HSAKMT_STATUS {
+        self.inside(receiver.handle, |guard| {
+            guard.register_memory(address_of(address), size, flags, None)
+        })
+    }
+
+    /// `hsaKmtRegisterMemoryToNodes`
+    ///
+    /// # Safety
+    /// `nodes` is NULL or an array of `count`.
+    pub unsafe fn register_to_nodes(
+        &self,
+        address: *mut c_void,
+        size: u64,
+        count: u64,
+        nodes: *mut u32,
+    ) -> HSAKMT_STATUS {
+        // SAFETY: the caller's promise.
+        unsafe { self.register_to_nodes_in(Receiver::PRIMARY, address, size, count, nodes) }
+    }
+
+    /// `hsaKmtRegisterMemoryToNodesCtx`
+    ///
+    /// # Safety
+    /// As [`Library::register_to_nodes`].
+    pub unsafe fn register_to_nodes_of(
+        &self,
+        context: *mut HsaKFDContext,
+        address: *mut c_void,
+        size: u64,
+        count: u64,
+        nodes: *mut u32,
+    ) -> HSAKMT_STATUS {
+        // SAFETY: the caller's promise.
+        unsafe { self.register_to_nodes_in(Receiver::of(context), address, size, count, nodes) }
+    }
+
+    /// # Safety
+    /// As [`Library::register_to_nodes`].
+    unsafe fn register_to_nodes_in(
+        &self,
+        receiver: Receiver,
+        address: *mut c_void,
+        size: u64,
+        count: u64,
+        nodes: *mut u32,
+    ) -> HSAKMT_STATUS {
+        self.inside(receiver.handle, |guard| {
+            // SAFETY: the caller's promise.
+            let nodes = unsafe { node_list(receiver, count, 3, nodes) }?;
+            guard.register_memory(address_of(address), size, DEFAULT, Some(nodes.entries()))
+        })
+    }
+
+    /// `hsaKmtDeregisterMemory`
+    pub fn deregister(&self, address: *mut c_void) -> HSAKMT_STATUS {
+        self.deregister_in(Receiver::PRIMARY, address)
+    }
+
+    /// `hsaKmtDeregisterMemoryCtx`
+    pub fn deregister_of(
+        &self,
+        context: *mut HsaKFDContext,
+        address: *mut c_void,
+    ) -> HSAKMT_STATUS {
+        self.deregister_in(Receiver::of(context), address)
+    }
+
+    fn deregister_in(&self, receiver: Receiver, address: *mut c_void) -> HSAKMT_STATUS {
+        self.inside(receiver.handle, |guard| guard.deregister_memory(address_of(address)))
+    }
+}
