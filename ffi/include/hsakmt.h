@@ -114,46 +114,79 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtGetCoreRuntimeInfo(struct kfd_runtime_info *runtim
 /* Memory                                                                                         */
 /* ---------------------------------------------------------------------------------------------- */
 
-/* Sets how a GPU caches memory, for a range (alternate) and for the rest (default). Only the first
-   APUs do this; NOT_IMPLEMENTED elsewhere. The policies are an HSA_CACHING_TYPE. */
+/* Sets how a GPU caches memory, for a range (alternate) and for the rest (default). Only the
+   first APUs do this; NOT_IMPLEMENTED elsewhere. The policies are HSA_CACHING_CACHED or
+   HSA_CACHING_NONCACHED, the range consists of whole pages; else INVALID_PARAMETER. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtSetMemoryPolicy(HSAuint32 Node, HSAuint32 DefaultPolicy,
                                               HSAuint32 AlternatePolicy,
                                               void *MemoryAddressAlternate,
                                               HSAuint64 MemorySizeInBytes);
 
-/* Allocates memory of a node. The size is a multiple of the page that MemFlags choose. With
-   FixedAddress *MemoryAddress goes in, too. NO_MEMORY if the node has none left. */
+/* Allocates memory. MemFlags say of which kind:
+
+     NonPaged, a GPU node     memory of that GPU; NO_MEMORY if none is left
+     Scratch, a GPU node      its scratch area, of which there is one at a time, else NO_MEMORY.
+                              Parts of it get memory when hsaKmtMapMemoryToGPU maps them
+     otherwise                memory of the host near the node; ERROR if none is left
+     NoAddress (2025)         memory of a GPU that *MemoryAddress only names
+     OnlyAddress (2025)       addresses without memory; not with NoAddress
+
+   The host reaches memory of a GPU only with HostAccess, and only if its BAR shows all of it.
+
+   *MemoryAddress becomes the address, for the host and for all GPUs; with FixedAddress it is the
+   address that is wanted, and is kept after a failure. Without, it is NULL after a failure. The
+   size is a multiple of the page that MemFlags choose and is not rounded. INVALID_PARAMETER also
+   for CoarseGrain with ExtendedCoherent, and for ExtendedCoherent with Uncached. NOT_SUPPORTED
+   for Contiguous if the kernel has no such memory. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtAllocMemory(HSAuint32 PreferredNode, HSAuint64 SizeInBytes,
                                           HsaMemFlags MemFlags, void **MemoryAddress);
 
-/* Frees memory. MEMORY_NOT_REGISTERED if no allocation begins there. */
+/* Frees memory that hsaKmtAllocMemory or hsaKmtAllocMemoryAlign gave; of scratch memory any
+   address frees all of it. Unmap it first. ERROR for NULL, or if the kernel still needs the
+   memory. MEMORY_NOT_REGISTERED if no allocation begins there; SUCCESS instead where all GPUs
+   have the SVM calls, because then it may be anybody's memory. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtFreeMemory(void *MemoryAddress, HSAuint64 SizeInBytes);
 
-/* Makes host memory of the process accessible to all GPUs. */
+/* Makes host memory of the process accessible to all GPUs, coherent at kernel boundaries. It may
+   begin and end within a page, and may overlap what is registered already; the same range
+   counts. Nothing to do, and SUCCESS, where CPU and GPU share their page tables (APUs without a
+   GPU node of its own). */
 HSAKMT_STATUS HSAKMTAPI hsaKmtRegisterMemory(void *MemoryAddress, HSAuint64 MemorySizeInBytes);
 
-/* Makes host memory accessible to the GPUs of a list. MEMORY_ALREADY_REGISTERED if it is registered
-   with another list. */
+/* Makes host memory accessible to the GPUs of a list; or makes the list the one on whose GPUs
+   allocated memory is mapped. INVALID_PARAMETER if the list is empty, MEMORY_ALREADY_REGISTERED
+   if the memory is registered with another one. NOT_SUPPORTED on APUs as above. Where all GPUs
+   have the SVM calls, host memory becomes accessible to all of them. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtRegisterMemoryToNodes(void *MemoryAddress,
                                                     HSAuint64 MemorySizeInBytes,
                                                     HSAuint64 NumberOfNodes,
                                                     HSAuint32 *NodeArray);
 
-/* Makes host memory accessible to all GPUs, with coherence as MemFlags say. INVALID_HANDLE if the
-   library allocated it. */
+/* Makes host memory accessible to all GPUs, with coherence as MemFlags say: CoarseGrain,
+   ExtendedCoherent (not both), or neither. NOT_SUPPORTED unless MemFlags have HostAccess and
+   lack NonPaged, and on APUs as above. INVALID_HANDLE if the library allocated the memory. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtRegisterMemoryWithFlags(void *MemoryAddress,
                                                       HSAuint64 MemorySizeInBytes,
                                                       HsaMemFlags MemFlags);
 
-/* Takes back a registration. MEMORY_NOT_REGISTERED if there is none. */
+/* Takes back one registration of the memory that begins at MemoryAddress. Unmap it first.
+   MEMORY_NOT_REGISTERED if there is none; SUCCESS instead on APUs as above and where all GPUs
+   have the SVM calls. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtDeregisterMemory(void *MemoryAddress);
 
-/* Maps allocated or registered memory on the GPUs that it is registered with, or on all.
-   *AlternateVAGPU, unless NULL, becomes the address for devices where that differs, else 0. */
+/* Maps allocated or registered memory on the GPUs that it is registered with; without such a
+   list memory of a GPU on that GPU and those with a link to it, other memory on all. Memory that
+   is mapped stays so. *AlternateVAGPU, unless NULL, becomes the address for devices where that
+   differs, else 0. ERROR for NULL. INVALID_PARAMETER for addresses without memory, for memory
+   without an address, and for what the library does not know; but where all GPUs have the SVM
+   calls, that becomes accessible to them. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtMapMemoryToGPU(void *MemoryAddress, HSAuint64 MemorySizeInBytes,
                                              HSAuint64 *AlternateVAGPU);
 
-/* Maps memory on exactly the GPUs of a list. */
+/* Maps memory on exactly the GPUs of a list, and unmaps it from others; registered host memory
+   stays where it is mapped. The flags mean nothing. INVALID_PARAMETER if the list is empty,
+   ERROR if the memory is registered with a list that lacks one of them; else as
+   hsaKmtMapMemoryToGPU. */
 #if HSAKMT_ABI_GENERATION >= 2026
 HSAKMT_STATUS HSAKMTAPI hsaKmtMapMemoryToGPUNodes(void *MemoryAddress, HSAuint64 MemorySizeInBytes,
                                                   HSAuint64 *AlternateVAGPU, HsaMemFlags MemFlags,
@@ -165,14 +198,19 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtMapMemoryToGPUNodes(void *MemoryAddress, HSAuint64
                                                   HSAuint64 NumberOfNodes, HSAuint32 *NodeArray);
 #endif
 
-/* Unmaps memory from all GPUs. SUCCESS if it was not mapped. */
+/* Unmaps memory from all GPUs. SUCCESS if it was not mapped, and for NULL. ERROR if the library
+   does not know it; SUCCESS instead on APUs without a GPU node of its own, and where all GPUs
+   have the SVM calls. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtUnmapMemoryToGPU(void *MemoryAddress);
 
-/* Tells what an address belongs to. *PointerInfo is zero and the result ERROR if to nothing. Its
-   arrays live until the library closes. */
+/* Tells what an address belongs to, be it the first byte or any other. The arrays of
+   *PointerInfo never change and live until the library closes; an empty one is NULL. If the
+   address belongs to nothing, *PointerInfo is zero and the result ERROR; that is an answer, and
+   not remembered for hsaKmtExtGetLastError. Never waits for another call. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtQueryPointerInfo(const void *Pointer, HsaPointerInfo *PointerInfo);
 
-/* Attaches a pointer to the memory that begins at Pointer; hsaKmtQueryPointerInfo tells it. */
+/* Attaches a pointer to the memory that begins at Pointer; hsaKmtQueryPointerInfo tells it.
+   ERROR if none begins there. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtSetMemoryUserData(const void *Pointer, void *UserData);
 
 /* Copies from the memory of another process. NOT_IMPLEMENTED. */
@@ -190,12 +228,14 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtProcessVMWrite(HSAuint32 Pid, HsaMemoryRange *Loca
                                              HSAuint64 *SizeCopied);
 
 #if HSAKMT_ABI_GENERATION >= 2025
-/* As hsaKmtAllocMemory, at a multiple of Alignment, a power of two or 0. */
+/* As hsaKmtAllocMemory, at a multiple of Alignment: 0, or a power of two of at least the page
+   that MemFlags choose, else INVALID_PARAMETER. NOT_IMPLEMENTED for scratch memory, unless it is
+   0. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtAllocMemoryAlign(HSAuint32 PreferredNode, HSAuint64 SizeInBytes,
                                                HSAuint64 Alignment, HsaMemFlags MemFlags,
                                                void **MemoryAddress);
 
-/* Tells how much device memory of a GPU node is left. */
+/* Tells how much device memory of a GPU node is left, as the kernel estimates it. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtAvailableMemory(HSAuint32 Node, HSAuint64 *AvailableBytes);
 
 /* Puts host memory in place of the first page of an allocation, for the address sanitizer.
@@ -316,18 +356,23 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtMemoryGetCpuAddr(HsaAMDGPUDeviceHandle DeviceHandl
 /* Shared virtual memory                                                                          */
 /* ---------------------------------------------------------------------------------------------- */
 
-/* Sets attributes of a range of whole pages. */
+/* Sets attributes of a range of whole pages. Where an attribute names a device, its value is a
+   node: any for a location (INVALID_NODEID as the preferred one: none), a GPU for access, else
+   INVALID_NODE_UNIT. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtSVMSetAttr(void *start_addr, HSAuint64 size, unsigned int nattr,
                                          HSA_SVM_ATTRIBUTE *attrs);
 
-/* Reads attributes of a range of whole pages. The type of an access query becomes the answer. */
+/* Reads attributes of a range of whole pages: the types go in, the values come out. An access
+   query has the type HSA_SVM_ATTR_ACCESS and a node; its type becomes the access that the node
+   has. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtSVMGetAttr(void *start_addr, HSAuint64 size, unsigned int nattr,
                                          HSA_SVM_ATTRIBUTE *attrs);
 
-/* Lets devices retry page faults, or not. ERROR while the process has queues. */
+/* Lets devices retry page faults (1), or not (0); a negative number changes nothing. ERROR while
+   the process has queues. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtSetXNACKMode(HSAint32 enable);
 
-/* Tells whether devices retry page faults. */
+/* Tells whether devices retry page faults: 1 or 0. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtGetXNACKMode(HSAint32 *enable);
 
 /* ---------------------------------------------------------------------------------------------- */

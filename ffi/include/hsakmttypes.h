@@ -824,7 +824,8 @@ typedef enum _HSA_POINTER_TYPE {
 #endif
 } HSA_POINTER_TYPE;
 
-/* What the library knows of an address. The library owns both arrays. */
+/* What the library knows of an address. The library owns both arrays, see
+   hsaKmtQueryPointerInfo. */
 typedef struct _HsaPointerInfo {
     /* What the address belongs to. */
     HSA_POINTER_TYPE Type;

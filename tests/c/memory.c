@@ -4,11 +4,11 @@
  * it finds, and wrong arguments. It leaves nothing behind.
  *
  * Where the answer depends on the machine, it follows what the nodes say of themselves. With
- * -DREFERENCE=1 it expects what libhsakmt 5.2.3 does, so that an expectation that this library alone
- * fulfils is seen. The differences are these, each intended:
+ * -DREFERENCE=1 it expects what libhsakmt 5.2.3 does, so that an expectation that this library
+ * alone fulfils is seen. The differences are these, each intended:
  *
- * - ProcessVMRead and ProcessVMWrite are implemented in 5.2.3; later versions and this library answer
- *   NOT_IMPLEMENTED.
+ * - ProcessVMRead and ProcessVMWrite are implemented in 5.2.3; later versions and this library
+ *   answer NOT_IMPLEMENTED.
  * - QueryPointerInfo and SetMemoryUserData of a closed library: 5.2.3 crashes.
  * - On GPUs with the SVM calls 5.2.3 registers by user pointer all the same, and refuses addresses
  *   that nobody registered; later versions and this library leave both to the SVM calls.
@@ -110,11 +110,13 @@ static void read_machine(void)
     SUCCEEDS(hsaKmtGetVersion(&version));
     kfd_minor = version.KernelInterfaceMinorVersion;
     page = (HSAuint64)sysconf(_SC_PAGESIZE);
+    memset(&system, 0, sizeof(system));
     SUCCEEDS(hsaKmtAcquireSystemProperties(&system));
     node_count = system.NumNodes;
     cpu_node = node_count;
     svm = 1;
     for (i = 0; i < node_count; i++) {
+        memset(&node, 0, sizeof(node));
         SUCCEEDS(hsaKmtGetNodeProperties(i, &node));
         if (node.NumCPUCores && cpu_node == node_count)
             cpu_node = i;

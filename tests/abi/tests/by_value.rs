@@ -62,13 +62,27 @@ HSAKMT_STATUS take_mixed(bool yes, HSA_QUEUE_TYPE type, HsaAisFlags flags, HsaMe
 }
 ";
 
-fn library() -> *mut c_void {
+/// What the generations before 2026 pass where that passes `HsaMemFlags`.
+const SOURCE_OF_2025: &str = "
+#include \"hsakmt.h\"
+
+HSAuint64 take_map_flags(HsaMemMapFlags flags, HSAuint64 (*back)(HsaMemMapFlags))
+{
+    HSAuint64 received = flags.ui32.HostAccess | (HSAuint64)flags.ui32.PageSize << 8;
+    flags.Value = 0;
+    flags.ui32.Probe = 1;
+    return received | back(flags) << 32;
+}
+";
+
+fn library(generation: u32, source: &str) -> *mut c_void {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let path = folder.join("libby-value.so");
+    let name = format!("by-value-{generation}");
+    let path = folder.join(format!("lib{name}.so"));
     let compiler = COMPILERS[0];
-    let mut command = compiler.strict(2026);
+    let mut command = compiler.strict(generation);
     command.args(["-shared", "-fPIC", "-o"]).arg(&path);
-    compiler.run(command, folder, "by-value", SOURCE).unwrap_or_else(|e| panic!("{e}"));
+    compiler.run(command, folder, &name, source).unwrap_or_else(|e| panic!("{e}"));
     let path = CString::new(path.as_os_str().as_bytes()).unwrap();
     // SAFETY: a library without constructors, made above.
     let library = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
@@ -92,7 +106,7 @@ unsafe fn function<F: Copy>(library: *mut c_void, name: &CStr) -> F {
 
 #[test]
 fn flags_handles_and_enumerations_pass_unharmed() {
-    let library = library();
+    let library = library(2026, SOURCE);
 
     extern "C" fn mem_flags(flags: HsaMemFlags) -> u64 {
         flags.Value.into()
@@ -156,4 +170,20 @@ fn flags_handles_and_enumerations_pass_unharmed() {
     let status =
         take(true, HSA_QUEUE_TYPE::SIZE, HsaAisFlags::WRITE, HsaMemoryMapFlags::READ_WRITE, mixed);
     assert_eq!(status, HSAKMT_STATUS::WAIT_TIMEOUT);
+}
+
+#[test]
+fn the_flags_of_a_mapping_pass_unharmed() {
+    extern "C" fn map_flags(flags: HsaMemMapFlags) -> u64 {
+        flags.Value.into()
+    }
+    type TakeMapFlags = extern "C" fn(HsaMemMapFlags, extern "C" fn(HsaMemMapFlags) -> u64) -> u64;
+    let library = library(2025, SOURCE_OF_2025);
+    // SAFETY: the signature is that of the source.
+    let take: TakeMapFlags = unsafe { function(library, c"take_map_flags") };
+    let flags = HsaMemMapFlags::default()
+        .with(HsaMemMapFlags::HOST_ACCESS, 1)
+        .with(HsaMemMapFlags::PAGE_SIZE, HSA_PAGE_SIZE::MIB_2.0);
+    let back = HsaMemMapFlags::default().with(HsaMemMapFlags::PROBE, 1);
+    assert_eq!(take(flags, map_flags), 1 | 2 << 8 | u64::from(back.Value) << 32);
 }

@@ -100,6 +100,30 @@ fn zeros_cover_exactly_the_array() {
 }
 
 #[test]
+fn an_array_is_read_in_its_order_wherever_it_begins() {
+    let bytes: Vec<u8> = (0..64).collect();
+    for start in [0, 1, 4] {
+        for length in [0, 1, 3] {
+            let mut nodes = vec![0u32; length];
+            // SAFETY: memory for more than `length` numbers.
+            let read = unsafe {
+                caller_memory::read_array(bytes[start..].as_ptr().cast::<u32>(), &mut nodes)
+            };
+            assert_eq!(read, Ok(()));
+            let expected: Vec<u32> = bytes[start..]
+                .chunks_exact(4)
+                .take(length)
+                .map(|number| u32::from_ne_bytes(number.try_into().unwrap()))
+                .collect();
+            assert_eq!(nodes, expected);
+        }
+    }
+    // SAFETY: NULL is allowed.
+    let read = unsafe { caller_memory::read_array(std::ptr::null::<u32>(), &mut []) };
+    assert_eq!(read, Err(HSAKMT_STATUS::INVALID_PARAMETER));
+}
+
+#[test]
 fn null_is_an_error() {
     let null = std::ptr::null_mut::<HsaSystemProperties>();
     let value = HsaSystemProperties::new_zeroed();
