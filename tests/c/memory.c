@@ -1122,7 +1122,47 @@ static void takes_a_context(HSAuint32 gpu)
     FAILS(hsaKmtSetXNACKModeCtx(NULL, 0), INVALID_PARAMETER);
     FAILS(hsaKmtGetXNACKModeCtx(NULL, &mode), INVALID_PARAMETER);
     end_part("memory of no context", gpu);
-    hsaKmtCloseKFDCtx();
+    SUCCEEDS(hsaKmtCloseKFDCtx());
+}
+
+/* Memory of a secondary context is nobody else's, and goes when it closes. */
+static void keeps_contexts_apart(HSAuint32 gpu)
+{
+    HsaKFDContext *context = NULL;
+    HsaSystemProperties system;
+    HsaPointerInfo info;
+    HSA_SVM_ATTRIBUTE attribute = {HSA_SVM_ATTR_GRANULARITY, 9};
+    void *memory[2] = {NULL, NULL}, *ours = NULL;
+    int i;
+
+    if (hsaKmtOpenSecondaryKFDCtx(&context) == HSAKMT_STATUS_NOT_SUPPORTED) {
+        printf("# no secondary contexts\n");
+        return;
+    }
+    HOLDS(context != NULL);
+    FAILS(hsaKmtAllocMemoryCtx(context, gpu, 64 * KIB, video(0), &memory[0]), INVALID_NODE_UNIT);
+    SUCCEEDS(hsaKmtAcquireSystemPropertiesCtx(context, &system));
+    SUCCEEDS(hsaKmtAllocMemoryCtx(context, gpu, 64 * KIB, video(0), &memory[0]));
+    SUCCEEDS(hsaKmtAllocMemoryCtx(context, cpu_node, 64 * KIB, host(1), &memory[1]));
+    SUCCEEDS(hsaKmtAllocMemory(gpu, 64 * KIB, video(0), &ours));
+    HOLDS(memory[0] && memory[1] && ours);
+    if (memory[1])
+        use(memory[1], 64 * KIB);
+    for (i = 0; i < 2; i++) {
+        SUCCEEDS(hsaKmtMapMemoryToGPUCtx(context, memory[i], 64 * KIB, NULL));
+        SUCCEEDS(hsaKmtQueryPointerInfoCtx(context, memory[i], &info));
+        EQUAL(info.GPUAddress, memory[i]);
+        UNKNOWN(memory[i]);
+    }
+    FAILS(hsaKmtQueryPointerInfoCtx(context, ours, &info), ERROR);
+    FAILS(hsaKmtSVMSetAttrCtx(context, memory[1], 64 * KIB, 1, &attribute), NOT_SUPPORTED);
+    SUCCEEDS(hsaKmtUnmapMemoryToGPUCtx(context, memory[0]));
+    SUCCEEDS(hsaKmtFreeMemoryCtx(context, memory[0], 64 * KIB));
+    FAILS(hsaKmtFreeMemoryCtx(context, memory[0], 64 * KIB), MEMORY_NOT_REGISTERED);
+    SUCCEEDS(hsaKmtCloseSecondaryKFDCtx(context));
+    FAILS(hsaKmtFreeMemoryCtx(context, memory[1], 64 * KIB), INVALID_PARAMETER);
+    SUCCEEDS(hsaKmtFreeMemory(ours, 64 * KIB));
+    end_part("memory of a secondary context", gpu);
 }
 #endif
 
@@ -1159,6 +1199,8 @@ int main(void)
         has_attributes();
 #if HSAKMT_ABI_GENERATION >= 2026
         takes_a_context(gpus[0]);
+        if (discrete)
+            keeps_contexts_apart(gpus[0]);
 #endif
     }
     expect_equal(hsaKmtReleaseSystemProperties(), HSAKMT_STATUS_SUCCESS, "release");
