@@ -10,6 +10,8 @@ use core::ptr;
 
 use hsakmt_core::error::{Error, Object, Operation, Status};
 use hsakmt_core::memory::{AllocationRequest, MemoryFlags};
+use hsakmt_core::process::Guard;
+use hsakmt_core::seam::Platform;
 
 use super::array::NodeList;
 use super::receiver::Receiver;
@@ -29,6 +31,17 @@ pub(super) fn flags_of(flags: HsaMemFlags) -> MemoryFlags {
 /// An allocation without an address of its own.
 fn request(node: u32, size: u64, alignment: u64, flags: HsaMemFlags) -> AllocationRequest {
     AllocationRequest { node, size, alignment, flags: flags_of(flags), address: 0 }
+}
+
+/// The failure with the position that a wrong argument has without the alignment,
+/// which is the third.
+fn without_alignment(error: Error) -> Error {
+    match error.object {
+        Object::Argument(position) if position > 3 => {
+            Error { object: Object::Argument(position.saturating_sub(1)), ..error }
+        }
+        _ => error,
+    }
 }
 
 /// A function that exists and does nothing.
@@ -57,8 +70,11 @@ impl<H: Host> Library<H> {
         flags: HsaMemFlags,
         address: *mut *mut c_void,
     ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.allocate_in(Receiver::PRIMARY, request(node, size, 0, flags), address, 4) }
+        let request = request(node, size, 0, flags);
+        self.on(Receiver::PRIMARY, |guard| {
+            // SAFETY: the caller's promise.
+            unsafe { allocate_into(guard, request, address) }.map_err(without_alignment)
+        })
     }
 
     /// `hsaKmtAllocMemoryCtx`
@@ -73,9 +89,11 @@ impl<H: Host> Library<H> {
         flags: HsaMemFlags,
         address: *mut *mut c_void,
     ) -> HSAKMT_STATUS {
-        let receiver = Receiver::of(context);
-        // SAFETY: the caller's promise.
-        unsafe { self.allocate_in(receiver, request(node, size, 0, flags), address, 4) }
+        let request = request(node, size, 0, flags);
+        self.on(Receiver::of(context), |guard| {
+            // SAFETY: the caller's promise.
+            unsafe { allocate_into(guard, request, address) }.map_err(without_alignment)
+        })
     }
 
     /// `hsaKmtAllocMemoryAlign`
@@ -92,7 +110,7 @@ impl<H: Host> Library<H> {
     ) -> HSAKMT_STATUS {
         let request = request(node, size, alignment, flags);
         // SAFETY: the caller's promise.
-        unsafe { self.allocate_in(Receiver::PRIMARY, request, address, 5) }
+        self.on(Receiver::PRIMARY, |guard| unsafe { allocate_into(guard, request, address) })
     }
 
     /// `hsaKmtAllocMemoryAlignCtx`
@@ -110,35 +128,7 @@ impl<H: Host> Library<H> {
     ) -> HSAKMT_STATUS {
         let request = request(node, size, alignment, flags);
         // SAFETY: the caller's promise.
-        unsafe { self.allocate_in(Receiver::of(context), request, address, 5) }
-    }
-
-    /// The caller's address goes in only with FixedAddress; without, it is NULL
-    /// after a failure, as callers of the reference rely on.
-    ///
-    /// # Safety
-    /// As [`Library::allocate`].
-    unsafe fn allocate_in(
-        &self,
-        receiver: Receiver,
-        mut request: AllocationRequest,
-        address: *mut *mut c_void,
-        position: u32,
-    ) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
-            let null = |_| receiver.argument(position);
-            if request.flags.contains(MemoryFlags::FIXED_ADDRESS) {
-                // SAFETY: the caller's promise.
-                request.address =
-                    address_of(unsafe { caller_memory::read(address) }.map_err(null)?);
-            } else {
-                // SAFETY: the caller's promise.
-                unsafe { caller_memory::write(address, ptr::null_mut()) }.map_err(null)?;
-            }
-            let allocated = guard.allocate_memory(&request)?;
-            // SAFETY: the caller's promise.
-            Ok(unsafe { caller_memory::write(address, pointer_mut(allocated)) }?)
-        })
+        self.on(Receiver::of(context), |guard| unsafe { allocate_into(guard, request, address) })
     }
 
     /// `hsaKmtFreeMemory`
@@ -157,9 +147,9 @@ impl<H: Host> Library<H> {
     }
 
     fn free_in(&self, receiver: Receiver, address: *mut c_void, size: u64) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
+        self.on(receiver, |guard| {
             if address.is_null() {
-                return Err(receiver.argument(1).with_status(Status::ERROR));
+                return Err(Error::argument(1).with_status(Status::ERROR));
             }
             guard.free_memory(address_of(address), size)
         })
@@ -196,9 +186,9 @@ impl<H: Host> Library<H> {
         node: u32,
         available: *mut u64,
     ) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
+        self.on(receiver, |guard| {
             if available.is_null() {
-                return Err(receiver.argument(2));
+                return Err(Error::argument(2));
             }
             let bytes = guard.available_memory(node)?;
             // SAFETY: the caller's promise.
@@ -244,9 +234,9 @@ impl<H: Host> Library<H> {
         size: u64,
         alternate: *mut u64,
     ) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
+        self.on(receiver, |guard| {
             if address.is_null() {
-                return Err(receiver.argument(1).with_status(Status::ERROR));
+                return Err(Error::argument(1).with_status(Status::ERROR));
             }
             // SAFETY: the caller's promise.
             unsafe { write_alternate(alternate, 0) };
@@ -306,14 +296,14 @@ impl<H: Host> Library<H> {
         count: u64,
         nodes: *mut u32,
     ) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
+        self.on(receiver, |guard| {
             if address.is_null() {
-                return Err(receiver.argument(1).with_status(Status::ERROR));
+                return Err(Error::argument(1).with_status(Status::ERROR));
             }
             // SAFETY: the caller's promise.
             unsafe { write_alternate(alternate, 0) };
             // SAFETY: the caller's promise.
-            let nodes = unsafe { node_list(receiver, count, 5, nodes) }?;
+            let nodes = unsafe { node_list(count, 5, nodes) }?;
             let for_devices =
                 guard.map_memory_to_nodes(address_of(address), size, nodes.entries())?;
             // SAFETY: the caller's promise.
@@ -350,7 +340,7 @@ impl<H: Host> Library<H> {
 
     /// Nothing is mapped at 0, and unmapping what is not mapped is no failure.
     fn unmap_in(&self, receiver: Receiver, address: u64) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| match address {
+        self.on(receiver, |guard| match address {
             0 => Ok(()),
             _ => guard.unmap_memory(address),
         })
@@ -395,7 +385,7 @@ impl<H: Host> Library<H> {
         _address: *mut c_void,
     ) -> HSAKMT_STATUS {
         self.without_context(|| {
-            Receiver::of(context).handle?;
+            Receiver::of(context).check()?;
             Err(absent(Status::NOT_SUPPORTED))
         })
     }
@@ -434,10 +424,34 @@ impl<H: Host> Library<H> {
         base: *mut c_void,
         size: u64,
     ) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
+        self.on(receiver, |guard| {
             guard.set_memory_policy(node, default, alternate, address_of(base), size)
         })
     }
+}
+
+/// Allocates and writes the address. The caller's address goes in only with
+/// FixedAddress; without, it is NULL after a failure, as callers of the reference
+/// rely on.
+///
+/// # Safety
+/// As [`Library::allocate`].
+unsafe fn allocate_into<P: Platform>(
+    guard: &Guard<'_, P>,
+    mut request: AllocationRequest,
+    address: *mut *mut c_void,
+) -> Result<(), Error> {
+    let null = |_| Error::argument(5);
+    if request.flags.contains(MemoryFlags::FIXED_ADDRESS) {
+        // SAFETY: the caller's promise.
+        request.address = address_of(unsafe { caller_memory::read(address) }.map_err(null)?);
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { caller_memory::write(address, ptr::null_mut()) }.map_err(null)?;
+    }
+    let allocated = guard.allocate_memory(&request)?;
+    // SAFETY: the caller's promise.
+    Ok(unsafe { caller_memory::write(address, pointer_mut(allocated)) }?)
 }
 
 /// The caller's list of nodes; `position` is that of its length, the list follows.
@@ -446,15 +460,28 @@ impl<H: Host> Library<H> {
 /// # Safety
 /// `nodes` is NULL or an array of `count`.
 pub(super) unsafe fn node_list(
-    receiver: Receiver,
     count: u64,
     position: u32,
     nodes: *mut u32,
 ) -> Result<NodeList, Error> {
     if nodes.is_null() {
-        return Err(receiver.argument(position.saturating_add(1)));
+        return Err(Error::argument(position.saturating_add(1)));
     }
-    let count = usize::try_from(count).map_err(|_| receiver.argument(position))?;
+    let count = usize::try_from(count).map_err(|_| Error::argument(position))?;
     // SAFETY: the caller's promise.
     unsafe { NodeList::read(nodes, count) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_after_the_alignment_move_where_there_is_none() {
+        for (with, without) in [(1, 1), (2, 2), (3, 3), (4, 3), (5, 4)] {
+            let error = without_alignment(Error::argument(with));
+            assert_eq!(error, Error::argument(without));
+        }
+        assert_eq!(without_alignment(Error::not_open()), Error::not_open());
+    }
 }

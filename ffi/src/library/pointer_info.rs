@@ -8,7 +8,7 @@
 
 use core::ffi::c_void;
 
-use hsakmt_core::error::Status;
+use hsakmt_core::error::{Error, Status};
 use zerocopy::FromZeros;
 
 use super::receiver::Receiver;
@@ -59,7 +59,7 @@ impl<H: Host> Library<H> {
         info: *mut HsaPointerInfo,
     ) -> HSAKMT_STATUS {
         let mut unknown = false;
-        let status = self.inside(receiver.handle, |guard| {
+        let status = self.on(receiver, |guard| {
             let answer = match guard.pointer_info(address_of(pointer)) {
                 Ok(found) => conversion::pointer_info(&found),
                 Err(error) if error.status == Status::ERROR => {
@@ -69,7 +69,7 @@ impl<H: Host> Library<H> {
                 Err(error) => return Err(error),
             };
             // SAFETY: the caller's promise.
-            unsafe { caller_memory::write(info, answer) }.map_err(|_| receiver.argument(2))
+            unsafe { caller_memory::write(info, answer) }.map_err(|_| Error::argument(2))
         });
         if unknown && status == HSAKMT_STATUS::SUCCESS { HSAKMT_STATUS::ERROR } else { status }
     }
@@ -95,8 +95,6 @@ impl<H: Host> Library<H> {
         pointer: *const c_void,
         data: *mut c_void,
     ) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
-            guard.set_user_data(address_of(pointer), address_of(data))
-        })
+        self.on(receiver, |guard| guard.set_user_data(address_of(pointer), address_of(data)))
     }
 }

@@ -63,9 +63,7 @@ impl<H: Host> Library<H> {
         size: u64,
         flags: MemoryFlags,
     ) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
-            guard.register_memory(address_of(address), size, flags, None)
-        })
+        self.on(receiver, |guard| guard.register_memory(address_of(address), size, flags, None))
     }
 
     /// `hsaKmtRegisterMemoryToNodes`
@@ -109,9 +107,9 @@ impl<H: Host> Library<H> {
         count: u64,
         nodes: *mut u32,
     ) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
+        self.on(receiver, |guard| {
             // SAFETY: the caller's promise.
-            let nodes = unsafe { node_list(receiver, count, 3, nodes) }?;
+            let nodes = unsafe { node_list(count, 3, nodes) }?;
             guard.register_memory(address_of(address), size, DEFAULT, Some(nodes.entries()))
         })
     }
@@ -131,6 +129,6 @@ impl<H: Host> Library<H> {
     }
 
     fn deregister_in(&self, receiver: Receiver, address: *mut c_void) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| guard.deregister_memory(address_of(address)))
+        self.on(receiver, |guard| guard.deregister_memory(address_of(address)))
     }
 }

@@ -33,17 +33,13 @@ type Attributes = CallerArray<SvmAttribute, 32>;
 ///
 /// # Safety
 /// `attributes` is NULL or an array of `count`.
-unsafe fn read(
-    receiver: Receiver,
-    count: u32,
-    attributes: *const HSA_SVM_ATTRIBUTE,
-) -> Result<Attributes, Error> {
+unsafe fn read(count: u32, attributes: *const HSA_SVM_ATTRIBUTE) -> Result<Attributes, Error> {
     if attributes.is_null() {
-        return Err(receiver.argument(4));
+        return Err(Error::argument(4));
     }
     let count = count as usize;
     if count > Svm::MAX_ATTRIBUTES {
-        return Err(receiver.argument(3));
+        return Err(Error::argument(3));
     }
     // SAFETY: the caller's promise, and the layout is the same.
     unsafe { Attributes::read(attributes.cast(), count) }
@@ -92,9 +88,9 @@ impl<H: Host> Library<H> {
         count: u32,
         attributes: *const HSA_SVM_ATTRIBUTE,
     ) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
+        self.on(receiver, |guard| {
             // SAFETY: the caller's promise.
-            let asked = unsafe { read(receiver, count, attributes) }?;
+            let asked = unsafe { read(count, attributes) }?;
             guard.set_svm_attributes(address_of(start), size, asked.entries())
         })
     }
@@ -141,9 +137,9 @@ impl<H: Host> Library<H> {
         count: u32,
         attributes: *mut HSA_SVM_ATTRIBUTE,
     ) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
+        self.on(receiver, |guard| {
             // SAFETY: the caller's promise.
-            let mut asked = unsafe { read(receiver, count, attributes) }?;
+            let mut asked = unsafe { read(count, attributes) }?;
             guard.svm_attributes(address_of(start), size, asked.entries_mut())?;
             let answers = asked.entries().iter().copied();
             // SAFETY: the caller's promise, and the layout is the same.
@@ -164,7 +160,7 @@ impl<H: Host> Library<H> {
 
     /// To the driver a negative mode is a question (SET_XNACK_MODE, kfd_ioctl.h).
     fn set_xnack_mode_in(&self, receiver: Receiver, enable: i32) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| match enable {
+        self.on(receiver, |guard| match enable {
             ..0 => guard.xnack_mode().map(drop),
             _ => guard.set_xnack_mode(enable != 0),
         })
@@ -195,9 +191,9 @@ impl<H: Host> Library<H> {
     /// # Safety
     /// `enable` is NULL or writable.
     unsafe fn xnack_mode_in(&self, receiver: Receiver, enable: *mut i32) -> HSAKMT_STATUS {
-        self.inside(receiver.handle, |guard| {
+        self.on(receiver, |guard| {
             if enable.is_null() {
-                return Err(receiver.argument(1));
+                return Err(Error::argument(1));
             }
             let mode = i32::from(guard.xnack_mode()?);
             // SAFETY: the caller's promise.
