@@ -7,6 +7,7 @@
 
 use core::ffi::c_void;
 
+use hsakmt_core::error::Status;
 use hsakmt_core::memory::MemoryFlags;
 
 use super::memory::{flags_of, node_list};
@@ -22,7 +23,7 @@ const DEFAULT: MemoryFlags = MemoryFlags::HOST_ACCESS.union(MemoryFlags::COARSE_
 impl<H: Host> Library<H> {
     /// `hsaKmtRegisterMemory`
     pub fn register(&self, address: *mut c_void, size: u64) -> HSAKMT_STATUS {
-        self.register_in(Receiver::PRIMARY, address, size, DEFAULT)
+        self.register_default_in(Receiver::PRIMARY, address, size)
     }
 
     /// `hsaKmtRegisterMemoryCtx`
@@ -32,7 +33,23 @@ impl<H: Host> Library<H> {
         address: *mut c_void,
         size: u64,
     ) -> HSAKMT_STATUS {
-        self.register_in(Receiver::of(context), address, size, DEFAULT)
+        self.register_default_in(Receiver::of(context), address, size)
+    }
+
+    /// Where CPU and GPU share their page tables there is nothing to register: no
+    /// other function calls that a success.
+    fn register_default_in(
+        &self,
+        receiver: Receiver,
+        address: *mut c_void,
+        size: u64,
+    ) -> HSAKMT_STATUS {
+        self.on(receiver, |guard| {
+            match guard.register_memory(address_of(address), size, DEFAULT, None) {
+                Err(error) if error.status == Status::NOT_SUPPORTED => Ok(()),
+                answer => answer,
+            }
+        })
     }
 
     /// `hsaKmtRegisterMemoryWithFlags`
