@@ -455,7 +455,7 @@ unsafe fn allocate_into<P: Platform>(
 }
 
 /// The caller's list of nodes; `position` is that of its length, the list follows.
-/// What is in it is core's to judge, an empty list too.
+/// An empty list is no list; what is in it is core's to judge.
 ///
 /// # Safety
 /// `nodes` is NULL or an array of `count`.
@@ -467,7 +467,10 @@ pub(super) unsafe fn node_list(
     if nodes.is_null() {
         return Err(Error::argument(position.saturating_add(1)));
     }
-    let count = usize::try_from(count).map_err(|_| Error::argument(position))?;
+    let count = match usize::try_from(count) {
+        Ok(count) if count != 0 => count,
+        _ => return Err(Error::argument(position)),
+    };
     // SAFETY: the caller's promise.
     unsafe { NodeList::read(nodes, count) }
 }
