@@ -426,7 +426,8 @@ static void has_video_memory(HSAuint32 gpu)
     LIVES(gpu, 128 * KIB, flags, peers, peer_count);
     end_part("video memory", gpu);
 
-    if (!bank_size(gpu, HSA_HEAPTYPE_FRAME_BUFFER_PUBLIC)) {
+    if (!bank_size(gpu, HSA_HEAPTYPE_FRAME_BUFFER_PUBLIC) ||
+        bank_size(gpu, HSA_HEAPTYPE_FRAME_BUFFER_PRIVATE)) {
         printf("# node %u: the host does not reach all of its memory\n", gpu);
         return;
     }
