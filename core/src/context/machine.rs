@@ -8,7 +8,7 @@ use super::{Channel, Options};
 use crate::error::{Error, Object, Operation, Status};
 use crate::fallible::{try_extend, try_push};
 use crate::lock::Lock;
-use crate::memory::GpuSet;
+use crate::memory::{GpuSet, Scene};
 use crate::process::mmio::{self, MmioPage};
 use crate::seam::Platform;
 use crate::topology::{Aperture, Apertures, Node, Snapshot, read_generation, read_snapshot};
@@ -24,6 +24,8 @@ pub struct Machine {
     mmio: Vec<(u32, u64)>,
     /// The GPUs of the kernel process object, in the kernel's order.
     gpus: Vec<GpuPlace>,
+    /// What allocations for each node need to know, by public id.
+    scenes: Vec<Scene>,
 }
 
 /// A GPU at its place in the kernel's list of the process object.
@@ -83,6 +85,16 @@ impl Machine {
         let gpu_id = self.node(node_id)?.gpu_id;
         let place = self.gpus.iter().position(|gpu| gpu.gpu_id == gpu_id);
         Ok(place.and_then(|place| u8::try_from(place).ok()))
+    }
+
+    /// What an allocation for a node needs to know.
+    ///
+    /// # Errors
+    /// INVALID_NODE_UNIT.
+    pub(crate) fn scene(&self, node_id: u32) -> Result<Scene, Error> {
+        let place = usize::try_from(node_id).ok();
+        let scene = place.and_then(|place| self.scenes.get(place));
+        scene.copied().ok_or(no_such_node(node_id))
     }
 
     /// The GPUs that the context uses.
@@ -270,7 +282,11 @@ impl MachineCell {
         let svm = common_range(&snapshot, &apertures);
         let mmio = register_pages(channel, &snapshot, svm)?;
         let gpus = places(&snapshot, &apertures)?;
-        let machine = Machine { snapshot, apertures, svm, mmio, gpus };
+        let mut machine = Machine { snapshot, apertures, svm, mmio, gpus, scenes: Vec::new() };
+        for (node, _) in (0..).zip(machine.snapshot.nodes()) {
+            let scene = Scene::of(&machine, node)?;
+            try_push(&mut machine.scenes, scene)?;
+        }
         let replaced = self.machine.acquire(os).replace(machine);
         drop(replaced);
         Ok(())

@@ -4,7 +4,6 @@ use super::books::Memory;
 use super::gpu_set::GpuSet;
 use crate::context::{Channel, Context, Machine};
 use crate::error::{Error, Object, Status};
-use crate::process::GPUS_MAX;
 use crate::seam::{Array, Os, Platform};
 use crate::topology::Aperture;
 use crate::uapi::kfd::{FreeMemoryOfGpu, MapMemoryToGpu, UnmapMemoryFromGpu};
@@ -20,7 +19,7 @@ pub(crate) struct Access<'a, P: Platform> {
 
 /// A GPU that an allocation belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Owner {
+pub(crate) struct Owner {
     pub(super) place: u8,
     pub(super) gpu_id: u32,
     pub(super) render_minor: u32,
@@ -32,9 +31,9 @@ pub(super) struct Owner {
     pub(super) gpuvm: Option<Aperture>,
 }
 
-/// What an allocation needs to know of the machine.
+/// What an allocation for one node needs to know of the machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scene {
+pub(crate) struct Scene {
     /// The GPU of the node; none for a CPU node.
     pub(super) owner: Option<Owner>,
     /// The first GPU in use.
@@ -79,6 +78,25 @@ fn numa(machine: &Machine, node_id: u32) -> Option<u32> {
     to_cpus.min().map(|(_, node)| node)
 }
 
+impl Scene {
+    /// Of one node of a machine.
+    ///
+    /// # Errors
+    /// INVALID_NODE_UNIT.
+    pub(crate) fn of(machine: &Machine, node: u32) -> Result<Scene, Error> {
+        let place = machine.place(node)?;
+        let all = machine.gpus_in_use();
+        Ok(Scene {
+            owner: place.and_then(|place| owner(machine, place)),
+            first: all.places().next().and_then(|place| owner(machine, place)),
+            all,
+            discrete: machine.is_discrete(),
+            svm: machine.svm(),
+            numa: numa(machine, node),
+        })
+    }
+}
+
 impl<'a, P: Platform> Access<'a, P> {
     pub(crate) fn new(channel: Channel<'a, P>, context: &'a Context<P>) -> Access<'a, P> {
         Access { channel, context, memory: context.memory() }
@@ -104,18 +122,7 @@ impl<'a, P: Platform> Access<'a, P> {
     /// # Errors
     /// INVALID_NODE_UNIT.
     pub(super) fn scene(&self, node: u32) -> Result<Scene, Error> {
-        self.machine(|machine| {
-            let place = machine.place(node)?;
-            let all = machine.gpus_in_use();
-            Ok(Scene {
-                owner: place.and_then(|place| owner(machine, place)),
-                first: all.places().next().and_then(|place| owner(machine, place)),
-                all,
-                discrete: machine.is_discrete(),
-                svm: machine.svm(),
-                numa: numa(machine, node),
-            })
-        })
+        self.machine(|machine| machine.scene(node))
     }
 
     /// Whether memory of the caller is registered by attributes.
@@ -125,12 +132,11 @@ impl<'a, P: Platform> Access<'a, P> {
 
     /// Maps buffers on some GPUs; all of them or none.
     pub(super) fn map_buffers(&self, handles: &[u64], gpus: GpuSet) -> Result<(), MapFailure> {
-        let mut ids = [0; GPUS_MAX];
-        let count = self.memory.gpu_ids_of(gpus, &mut ids);
-        let devices = ids.get(..count).unwrap_or_default();
+        let mut room = None;
+        let devices = self.memory.gpu_ids_of(gpus, &mut room);
         for (number, &handle) in handles.iter().enumerate() {
             let mut block =
-                MapMemoryToGpu { handle, n_devices: count as u32, ..MapMemoryToGpu::default() };
+                MapMemoryToGpu { handle, n_devices: devices.len() as u32, ..MapMemoryToGpu::default() };
             let arrays = &mut [Array::In(devices.as_bytes())];
             if let Err(error) =
                 self.channel.execute(&mut block, arrays, Status::ERROR, Object::Handle(handle))
@@ -164,11 +170,10 @@ impl<'a, P: Platform> Access<'a, P> {
         if gpus.is_empty() {
             return Ok(());
         }
-        let mut ids = [0; GPUS_MAX];
-        let count = self.memory.gpu_ids_of(gpus, &mut ids);
-        let devices = ids.get(..count).unwrap_or_default();
+        let mut room = None;
+        let devices = self.memory.gpu_ids_of(gpus, &mut room);
         let mut block =
-            UnmapMemoryFromGpu { handle, n_devices: count as u32, ..UnmapMemoryFromGpu::default() };
+            UnmapMemoryFromGpu { handle, n_devices: devices.len() as u32, ..UnmapMemoryFromGpu::default() };
         let arrays = &mut [Array::In(devices.as_bytes())];
         self.channel
             .execute(&mut block, arrays, Status::ERROR, Object::Handle(handle))

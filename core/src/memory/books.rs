@@ -204,17 +204,29 @@ impl Memory {
         }
     }
 
-    /// Kernel ids of the GPUs of a set; how many.
-    pub(super) fn gpu_ids_of(&self, gpus: GpuSet, into: &mut [u32; GPUS_MAX]) -> usize {
-        let Some(gpu_ids) = self.gpu_ids.get() else { return 0 };
+    /// The kernel's ids of the GPUs of a set, ascending by place. `room` is used
+    /// where they do not lie side by side in the kernel's list.
+    pub(super) fn gpu_ids_of<'a>(
+        &'a self,
+        gpus: GpuSet,
+        room: &'a mut GpuIds,
+    ) -> &'a [u32] {
+        let Some(all) = self.gpu_ids.get() else { return &[] };
+        if let Some(run) = gpus.run() {
+            return all.get(run).unwrap_or_default();
+        }
+        let room = room.get_or_insert([0; GPUS_MAX]);
         let mut count = 0_usize;
-        for (place, to) in gpus.places().zip(into) {
-            *to = gpu_ids.get(usize::from(place)).copied().unwrap_or(0);
+        for (place, to) in gpus.places().zip(&mut *room) {
+            *to = all.get(usize::from(place)).copied().unwrap_or(0);
             count = count.saturating_add(1);
         }
-        count
+        room.get(..count).unwrap_or_default()
     }
 }
+
+/// Room for the ids of any set of GPUs.
+pub(super) type GpuIds = Option<[u32; GPUS_MAX]>;
 
 impl Books {
     /// Gives addresses back to where they came from. Not for mappings of their own.

@@ -34,9 +34,6 @@ impl<P: Platform> Access<'_, P> {
     /// mapped stays, and so does what is left of it where the driver fails half-way.
     pub(crate) fn free(&self, address: u64) -> Result<(), Error> {
         let os = self.os();
-        if let Some(place) = self.scratch_around(address) {
-            return self.free_scratch(place);
-        }
         let (mut books, place) =
             self.memory.settled(os, self.memory.lock(os), |books| books.objects.find(address));
         let found = place.and_then(|place| {

@@ -37,6 +37,19 @@ impl GpuSet {
         other.0 & !self.0 == 0
     }
 
+    /// The places as a range, if they lie side by side.
+    pub(crate) const fn run(self) -> Option<core::ops::Range<usize>> {
+        if self.0 == 0 {
+            return None;
+        }
+        let start = self.0.trailing_zeros();
+        let count = (self.0 >> start).trailing_ones();
+        if self.0.count_ones() != count {
+            return None;
+        }
+        Some(start as usize..start.wrapping_add(count) as usize)
+    }
+
     /// The places, ascending.
     pub(crate) fn places(self) -> impl Iterator<Item = u8> {
         let mut rest = self.0;
@@ -64,6 +77,10 @@ mod tests {
         assert_eq!(set.places().collect::<Vec<_>>(), [0, 7, 63]);
         assert_eq!(set.first(2).places().collect::<Vec<_>>(), [0, 7]);
         assert_eq!(GpuSet::NONE.places().count(), 0);
+        assert_eq!(set.run(), None);
+        assert_eq!(set.first(1).run(), Some(0..1));
+        assert_eq!(GpuSet::one(62).with(GpuSet::one(63)).run(), Some(62..64));
+        assert_eq!(GpuSet::NONE.run(), None);
         assert_eq!(GpuSet::one(64), GpuSet::NONE);
     }
 

@@ -19,7 +19,7 @@ mod register;
 mod svm;
 mod tree;
 
-pub(crate) use access::Access;
+pub(crate) use access::{Access, Scene};
 pub(crate) use books::Memory;
 pub use flags::MemoryFlags;
 pub(crate) use gpu_set::GpuSet;

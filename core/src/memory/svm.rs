@@ -55,12 +55,12 @@ impl<P: Platform> Access<'_, P> {
     ) -> Result<(), Error> {
         let none = SvmAttribute { r#type: SvmAttributeType::SET_FLAGS, value: 0 };
         let mut attributes = [none; GPUS_MAX + 2];
-        let mut ids = [0; GPUS_MAX];
-        let count = match access {
-            Some(_) => self.memory.gpu_ids_of(gpus, &mut ids),
-            None => 0,
+        let mut room = None;
+        let ids = match access {
+            Some(_) => self.memory.gpu_ids_of(gpus, &mut room),
+            None => &[],
         };
-        let accesses = ids.iter().take(count).map(|&gpu_id| SvmAttribute {
+        let accesses = ids.iter().map(|&gpu_id| SvmAttribute {
             r#type: access.unwrap_or(SvmAttributeType::NO_ACCESS),
             value: gpu_id,
         });

@@ -54,31 +54,34 @@ enum Cell<K, V, S> {
     Vacant(Place),
 }
 
-/// The way from the root to an entry: places and whether it went left there.
+/// The way from the root to an entry.
 struct Way {
-    steps: [(Place, bool); HEIGHT_MAX],
+    /// Places, each with whether the way goes left there.
+    steps: [(u32, bool); HEIGHT_MAX],
     length: usize,
 }
 
 impl Way {
-    fn new() -> Way {
-        Way { steps: [(NIL, false); HEIGHT_MAX], length: 0 }
+    const fn new() -> Way {
+        Way { steps: [(0, false); HEIGHT_MAX], length: 0 }
     }
 
     fn push(&mut self, place: Place, left: bool) {
         if let Some(step) = self.steps.get_mut(self.length) {
-            *step = (place, left);
+            *step = (place.0, left);
             self.length = self.length.saturating_add(1);
         }
     }
 
-    fn pop(&mut self) -> Option<(Place, bool)> {
-        self.length = self.length.checked_sub(1)?;
-        self.steps.get(self.length).copied()
+    fn pop(&mut self) -> Option<Place> {
+        let (place, _) = self.last()?;
+        self.length = self.length.saturating_sub(1);
+        Some(place)
     }
 
     fn last(&self) -> Option<(Place, bool)> {
-        self.steps.get(self.length.checked_sub(1)?).copied()
+        let &(place, left) = self.steps.get(self.length.checked_sub(1)?)?;
+        Some((Place(place), left))
     }
 }
 
@@ -203,7 +206,7 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
                 way.push(at, true);
                 at = node.left;
             }
-            let Some((place, _)) = way.pop() else { return };
+            let Some(place) = way.pop() else { return };
             let Some(node) = self.node(place) else { return };
             if !below(node.key) {
                 return;
@@ -255,7 +258,7 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
             at = if left { node.left } else { node.right };
         }
         self.hang(&way, place);
-        self.retrace(way);
+        self.retrace(&mut way);
         Ok(place)
     }
 
@@ -297,27 +300,24 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
                 (node.left, node.right, node.height) = (left, right, height);
             }
             if let Some(step) = way.steps.get_mut(depth) {
-                *step = (next, false);
+                *step = (next.0, false);
             }
-            let above = Way { steps: way.steps, length: depth };
-            self.hang(&above, next);
+            let whole = core::mem::replace(&mut way.length, depth);
+            self.hang(&way, next);
+            way.length = whole;
             // What it summarises is another entry's now: up to the root.
-            return self.vacate(at, way, true);
+            return self.vacate(at, &mut way, true);
         }
-        self.vacate(at, way, false)
+        self.vacate(at, &mut way, false)
     }
 
-    fn vacate(&mut self, at: Place, way: Way, to_the_root: bool) -> Option<V> {
+    fn vacate(&mut self, at: Place, way: &mut Way, to_the_root: bool) -> Option<V> {
         let vacant = self.vacant;
         let cell = self.cells.get_mut(at.0 as usize)?;
         let removed = core::mem::replace(cell, Cell::Vacant(vacant));
         self.vacant = at;
         self.length = self.length.saturating_sub(1);
-        if to_the_root {
-            self.retrace_all(way);
-        } else {
-            self.retrace(way);
-        }
+        self.retrace_as_far(way, to_the_root);
         match removed {
             Cell::Taken(node) => Some(node.value),
             Cell::Vacant(_) => None,
@@ -338,7 +338,7 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
             (node.key, node.value) = (key, value);
         }
         way.push(place, false);
-        self.retrace(way);
+        self.retrace(&mut way);
     }
 
     /// Puts a subtree where a way ends.
@@ -358,24 +358,21 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
     }
 
     /// Balances and summarises from the end of a way up, as far as anything changes.
-    fn retrace(&mut self, mut way: Way) {
-        while let Some((place, _)) = way.pop() {
+    fn retrace(&mut self, way: &mut Way) {
+        self.retrace_as_far(way, false);
+    }
+
+    /// The same, to the root if that is wanted.
+    fn retrace_as_far(&mut self, way: &mut Way, to_the_root: bool) {
+        while let Some(place) = way.pop() {
             let before = self.node(place).map(|node| (node.height, node.summary));
             let top = self.balance(place);
             if top != place {
-                self.hang(&way, top);
-            } else if self.node(top).map(|node| (node.height, node.summary)) == before {
+                self.hang(way, top);
+            } else if !to_the_root
+                && self.node(top).map(|node| (node.height, node.summary)) == before
+            {
                 return;
-            }
-        }
-    }
-
-    /// The same, always up to the root.
-    fn retrace_all(&mut self, mut way: Way) {
-        while let Some((place, _)) = way.pop() {
-            let top = self.balance(place);
-            if top != place {
-                self.hang(&way, top);
             }
         }
     }
