@@ -43,7 +43,14 @@ impl<P: Platform> Access<'_, P> {
         });
         let Some((place, remains)) = found else {
             drop(books);
-            return self.unknown(address, Status::MEMORY_NOT_REGISTERED);
+            return match self.machine(|machine| Ok(self.svm_api(machine))) {
+                Ok(true) => Ok(()),
+                _ => Err(Error::library(
+                    Status::MEMORY_NOT_REGISTERED,
+                    Operation::LookUp,
+                    error::Object::Address(address),
+                )),
+            };
         };
         let handles = books.take_handles(place);
         drop(books);

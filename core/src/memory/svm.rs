@@ -73,14 +73,20 @@ impl<P: Platform> Access<'_, P> {
         self.svm(pages, SvmOp::SET_ATTR, attributes).map(drop)
     }
 
-    /// Translates the nodes of attributes into the driver's words.
+    /// Translates the nodes of attributes into the driver's words. In a question the
+    /// value of a location says nothing: the answer takes its place.
     fn translated(
         &self,
+        op: SvmOp,
         address: u64,
         size: u64,
         attributes: &[SvmAttribute],
     ) -> Result<(Pages, Vec<SvmAttribute>), Error> {
         self.needs(Feature::Svm)?;
+        if self.context.is_secondary() {
+            let object = error::Object::Nothing;
+            return Err(Error::library(Status::NOT_SUPPORTED, Operation::LookUp, object));
+        }
         let page = self.page();
         if address == 0 || address.checked_rem(page) != Some(0) {
             return Err(Error::argument(1));
@@ -102,6 +108,11 @@ impl<P: Platform> Access<'_, P> {
                 error::Object::Node(node),
             );
             attribute.value = match attribute.r#type {
+                SvmAttributeType::PREFERRED_LOC | SvmAttributeType::PREFETCH_LOC
+                    if op == SvmOp::GET_ATTR =>
+                {
+                    0
+                }
                 SvmAttributeType::PREFERRED_LOC if node == NO_NODE => SvmLocation::UNDEFINED.0,
                 SvmAttributeType::PREFERRED_LOC | SvmAttributeType::PREFETCH_LOC => {
                     self.machine(|machine| Ok(machine.node(node)?.gpu_id))?
@@ -128,7 +139,7 @@ impl<P: Platform> Access<'_, P> {
         size: u64,
         attributes: &[SvmAttribute],
     ) -> Result<(), Error> {
-        let (pages, translated) = self.translated(address, size, attributes)?;
+        let (pages, translated) = self.translated(SvmOp::SET_ATTR, address, size, attributes)?;
         self.svm(pages, SvmOp::SET_ATTR, &translated).map(drop)
     }
 
@@ -139,7 +150,7 @@ impl<P: Platform> Access<'_, P> {
         size: u64,
         attributes: &mut [SvmAttribute],
     ) -> Result<(), Error> {
-        let (pages, mut translated) = self.translated(address, size, attributes)?;
+        let (pages, mut translated) = self.translated(SvmOp::GET_ATTR, address, size, attributes)?;
         let bytes = self.svm(pages, SvmOp::GET_ATTR, &translated)?;
         let tail = bytes.get(size_of::<Svm>()..).unwrap_or_default();
         for (attribute, bytes) in translated.iter_mut().zip(tail.chunks_exact(8)) {
