@@ -135,8 +135,11 @@ impl<'a, P: Platform> Access<'a, P> {
         let mut room = None;
         let devices = self.memory.gpu_ids_of(gpus, &mut room);
         for (number, &handle) in handles.iter().enumerate() {
-            let mut block =
-                MapMemoryToGpu { handle, n_devices: devices.len() as u32, ..MapMemoryToGpu::default() };
+            let mut block = MapMemoryToGpu {
+                handle,
+                n_devices: devices.len() as u32,
+                ..MapMemoryToGpu::default()
+            };
             let arrays = &mut [Array::In(devices.as_bytes())];
             if let Err(error) =
                 self.channel.execute(&mut block, arrays, Status::ERROR, Object::Handle(handle))
@@ -172,8 +175,11 @@ impl<'a, P: Platform> Access<'a, P> {
         }
         let mut room = None;
         let devices = self.memory.gpu_ids_of(gpus, &mut room);
-        let mut block =
-            UnmapMemoryFromGpu { handle, n_devices: devices.len() as u32, ..UnmapMemoryFromGpu::default() };
+        let mut block = UnmapMemoryFromGpu {
+            handle,
+            n_devices: devices.len() as u32,
+            ..UnmapMemoryFromGpu::default()
+        };
         let arrays = &mut [Array::In(devices.as_bytes())];
         self.channel
             .execute(&mut block, arrays, Status::ERROR, Object::Handle(handle))

@@ -492,7 +492,7 @@ impl<P: Platform> Access<'_, P> {
             }
             done = done.saturating_add(part);
         }
-        Ok(Handles::Many(handles.into_boxed_slice()))
+        Ok(Handles::Many(handles))
     }
 
     /// Asks the driver for a buffer: its handle and its offset for the CPU.

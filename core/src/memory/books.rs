@@ -167,15 +167,15 @@ impl Memory {
         self.books.acquire(os)
     }
 
-    /// Finds an object and waits until nobody changes it.
+    /// Waits until nobody changes an object that was found by its key.
     pub(super) fn settled<'a, O: Os>(
         &'a self,
         os: &'a O,
         mut books: Guard<'a, Books, O>,
-        find: impl Fn(&Books) -> Option<Place>,
+        key: u64,
+        mut place: Option<Place>,
     ) -> (Guard<'a, Books, O>, Option<Place>) {
         loop {
-            let place = find(&books);
             let state = place.and_then(|place| books.objects.at(place)).map(|(_, o)| o.state);
             match state {
                 Some(State::Busy) => {}
@@ -189,6 +189,7 @@ impl Memory {
             let _ = os.futex_wait(&self.turn, turn, None);
             books = self.lock(os);
             books.waiters = books.waiters.saturating_sub(1);
+            place = books.objects.find(key);
         }
     }
 
@@ -206,11 +207,7 @@ impl Memory {
 
     /// The kernel's ids of the GPUs of a set, ascending by place. `room` is used
     /// where they do not lie side by side in the kernel's list.
-    pub(super) fn gpu_ids_of<'a>(
-        &'a self,
-        gpus: GpuSet,
-        room: &'a mut GpuIds,
-    ) -> &'a [u32] {
+    pub(super) fn gpu_ids_of<'a>(&'a self, gpus: GpuSet, room: &'a mut GpuIds) -> &'a [u32] {
         let Some(all) = self.gpu_ids.get() else { return &[] };
         if let Some(run) = gpus.run() {
             return all.get(run).unwrap_or_default();

@@ -34,8 +34,9 @@ impl<P: Platform> Access<'_, P> {
     /// mapped stays, and so does what is left of it where the driver fails half-way.
     pub(crate) fn free(&self, address: u64) -> Result<(), Error> {
         let os = self.os();
-        let (mut books, place) =
-            self.memory.settled(os, self.memory.lock(os), |books| books.objects.find(address));
+        let books = self.memory.lock(os);
+        let place = books.objects.find(address);
+        let (mut books, place) = self.memory.settled(os, books, address, place);
         let found = place.and_then(|place| {
             let (_, object) = books.objects.at(place)?;
             (!matches!(object.kind, Kind::Registered { .. }))
@@ -81,9 +82,16 @@ impl<P: Platform> Access<'_, P> {
             let Err(error) = self.free_buffer(handle) else { continue };
             let left = match handles {
                 Handles::Many(many) if number != 0 => {
-                    let mut many = many.into_vec();
-                    many.drain(..number.min(many.len()));
-                    Handles::Many(many.into_boxed_slice())
+                    let mut many = many;
+                    let mut freed = number;
+                    many.retain(|_| match freed.checked_sub(1) {
+                        Some(rest) => {
+                            freed = rest;
+                            false
+                        }
+                        None => true,
+                    });
+                    Handles::Many(many)
                 }
                 other => other,
             };
@@ -131,8 +139,9 @@ impl<P: Platform> Access<'_, P> {
     /// Unmaps an object from every GPU and frees it.
     pub(super) fn unmap_and_free(&self, key: u64) -> Result<(), Error> {
         let os = self.os();
-        let (mut books, place) =
-            self.memory.settled(os, self.memory.lock(os), |books| books.objects.find(key));
+        let books = self.memory.lock(os);
+        let place = books.objects.find(key);
+        let (mut books, place) = self.memory.settled(os, books, key, place);
         let found = place.and_then(|place| {
             let (_, object) = books.objects.at(place)?;
             Some((place, Remains::of(object), object.mapped))

@@ -5,6 +5,7 @@ use super::books::Scratch;
 use super::books::{Books, User};
 use super::gpu_set::GpuSet;
 use super::object::{Handles, Home, Kind, Object, Span, State};
+use super::tree::Place;
 use super::{AllocationRequest, MemoryFlags};
 use crate::error::{self, Error, Operation, Status};
 use crate::seam::Platform;
@@ -19,6 +20,7 @@ pub(super) struct Target {
     pub(super) key: u64,
     /// Where in its first page registered memory begins.
     pub(super) page_offset: u64,
+    pub(super) place: Option<Place>,
 }
 
 /// What an address means.
@@ -38,26 +40,27 @@ impl Books {
     fn meaning(&self, address: u64, size: u64, page: u64) -> Meaning {
         let page_offset = address & page.wrapping_sub(1);
         match self.user_at(address, size) {
-            Some((_, User::Pinned(key))) => return Meaning::Object(Target { key, page_offset }),
+            Some((_, User::Pinned(key))) => {
+                let place = self.objects.find(key);
+                return Meaning::Object(Target { key, page_offset, place });
+            }
             Some(((address, size), User::Attributed(_))) => {
                 return Meaning::Attributed { address, size };
             }
             None => {}
         }
-        let found = self.starting_at(address, page).and_then(|place| self.objects.at(place));
-        match found {
-            Some((key, object)) => match object.kind {
-                Kind::Registered { address: source, .. } => {
-                    if source & page.wrapping_sub(1) == page_offset {
-                        Meaning::Object(Target { key, page_offset })
-                    } else {
-                        Meaning::Unknown
-                    }
-                }
-                _ if page_offset == 0 => Meaning::Object(Target { key, page_offset }),
-                _ => Meaning::Unknown,
-            },
-            None => Meaning::Unknown,
+        let place = self.starting_at(address, page);
+        let Some((key, object)) = place.and_then(|place| self.objects.at(place)) else {
+            return Meaning::Unknown;
+        };
+        let begins = match object.kind {
+            Kind::Registered { address, .. } => address & page.wrapping_sub(1),
+            _ => 0,
+        };
+        if begins == page_offset {
+            Meaning::Object(Target { key, page_offset, place })
+        } else {
+            Meaning::Unknown
         }
     }
 }
@@ -102,8 +105,7 @@ impl<P: Platform> Access<'_, P> {
                     return self.map_unknown(address, size, wanted);
                 }
             };
-            let (mut books, place) =
-                self.memory.settled(os, books, |books| books.objects.find(target.key));
+            let (mut books, place) = self.memory.settled(os, books, target.key, target.place);
             let Some((place, object)) =
                 place.and_then(|place| Some((place, books.objects.value_mut(place)?)))
             else {
@@ -233,8 +235,7 @@ impl<P: Platform> Access<'_, P> {
                 return self.unknown(address, Status::ERROR);
             }
         };
-        let (mut books, place) =
-            self.memory.settled(os, books, |books| books.objects.find(target.key));
+        let (mut books, place) = self.memory.settled(os, books, target.key, target.place);
         let Some((place, object)) =
             place.and_then(|place| Some((place, books.objects.value_mut(place)?)))
         else {

@@ -18,7 +18,7 @@ struct Entry {
     gpus: GpuSet,
     /// The topology that its node ids are of.
     generation: u64,
-    nodes: Box<[u32]>,
+    nodes: Vec<u32>,
 }
 
 /// The arrays that were made, in a chain that only grows: reading it needs no lock.
@@ -61,7 +61,7 @@ impl NodeSets {
         for node in nodes {
             try_push(&mut all, node)?;
         }
-        let mut entry = Entry { gpus, generation, nodes: all.into_boxed_slice() };
+        let mut entry = Entry { gpus, generation, nodes: all };
         let mut link = self;
         loop {
             for cell in &link.entries {

@@ -1,6 +1,6 @@
 //! What the library keeps of one piece of memory.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::slice;
 
 use super::MemoryFlags;
@@ -66,7 +66,7 @@ pub(super) enum Handles {
     /// One.
     One(u64),
     /// Several, one after the other: memory of the process above 512 GiB.
-    Many(Box<[u64]>),
+    Many(Vec<u64>),
 }
 
 impl Handles {

@@ -67,10 +67,12 @@ impl<'a, P: Platform> Access<'a, P> {
     }
 
     /// The public ids of some GPUs, in an array that lives as long as the context.
+    #[inline]
     fn nodes_of(&self, gpus: GpuSet) -> Result<&'a [u32], Error> {
-        if gpus.is_empty() {
-            return Ok(&[]);
-        }
+        if gpus.is_empty() { Ok(&[]) } else { self.interned(gpus) }
+    }
+
+    fn interned(&self, gpus: GpuSet) -> Result<&'a [u32], Error> {
         let memory = self.memory;
         let generation = memory.generation.load(Ordering::Relaxed);
         if let Some(nodes) = memory.node_sets.find(gpus, generation) {

@@ -104,8 +104,8 @@ impl<P: Platform> Access<'_, P> {
             books.users.find((address, size)).and_then(|at| Some((at, *books.users.at(at)?.1)));
         match user {
             Some((_, User::Pinned(key))) => {
-                let (mut books, place) =
-                    self.memory.settled(os, books, |books| books.objects.find(key));
+                let place = books.objects.find(key);
+                let (mut books, place) = self.memory.settled(os, books, key, place);
                 let object = books.objects.value_mut(place?)?;
                 if object.registrations == 0 {
                     return None;

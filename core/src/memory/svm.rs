@@ -150,7 +150,8 @@ impl<P: Platform> Access<'_, P> {
         size: u64,
         attributes: &mut [SvmAttribute],
     ) -> Result<(), Error> {
-        let (pages, mut translated) = self.translated(SvmOp::GET_ATTR, address, size, attributes)?;
+        let (pages, mut translated) =
+            self.translated(SvmOp::GET_ATTR, address, size, attributes)?;
         let bytes = self.svm(pages, SvmOp::GET_ATTR, &translated)?;
         let tail = bytes.get(size_of::<Svm>()..).unwrap_or_default();
         for (attribute, bytes) in translated.iter_mut().zip(tail.chunks_exact(8)) {
@@ -179,7 +180,9 @@ impl<P: Platform> Access<'_, P> {
                 value => value,
             };
         }
-        attributes.copy_from_slice(&translated);
+        for (to, from) in attributes.iter_mut().zip(translated) {
+            *to = from;
+        }
         Ok(())
     }
 

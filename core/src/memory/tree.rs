@@ -37,21 +37,18 @@ const NIL: Place = Place(u32::MAX);
 /// More than the height of any tree with 2^32 entries (1.44 log2 n).
 const HEIGHT_MAX: usize = 48;
 
+/// An entry without its value: what look-ups walk over lies close together.
 #[derive(Debug)]
-struct Node<K, V, S> {
+struct Node<K, S> {
     key: K,
-    value: V,
     left: Place,
     right: Place,
-    height: u8,
+    /// 0: a vacant node; `left` is the next one.
+    height: u32,
+    /// Of the entry alone.
+    own: S,
+    /// Of the subtree.
     summary: S,
-}
-
-#[derive(Debug)]
-enum Cell<K, V, S> {
-    Taken(Node<K, V, S>),
-    /// The next vacant cell.
-    Vacant(Place),
 }
 
 /// The way from the root to an entry.
@@ -88,7 +85,9 @@ impl Way {
 /// An ordered map.
 #[derive(Debug)]
 pub(super) struct Tree<K, V, S = ()> {
-    cells: Vec<Cell<K, V, S>>,
+    nodes: Vec<Node<K, S>>,
+    /// The values, at the same places; none at a vacant one.
+    values: Vec<Option<V>>,
     root: Place,
     vacant: Place,
     length: usize,
@@ -96,35 +95,29 @@ pub(super) struct Tree<K, V, S = ()> {
 
 impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
     pub(super) const fn new() -> Self {
-        Tree { cells: Vec::new(), root: NIL, vacant: NIL, length: 0 }
+        Tree { nodes: Vec::new(), values: Vec::new(), root: NIL, vacant: NIL, length: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
         self.length
     }
 
-    fn node(&self, place: Place) -> Option<&Node<K, V, S>> {
-        match self.cells.get(place.0 as usize) {
-            Some(Cell::Taken(node)) => Some(node),
-            _ => None,
-        }
+    fn node(&self, place: Place) -> Option<&Node<K, S>> {
+        self.nodes.get(place.0 as usize)
     }
 
-    fn node_mut(&mut self, place: Place) -> Option<&mut Node<K, V, S>> {
-        match self.cells.get_mut(place.0 as usize) {
-            Some(Cell::Taken(node)) => Some(node),
-            _ => None,
-        }
+    fn node_mut(&mut self, place: Place) -> Option<&mut Node<K, S>> {
+        self.nodes.get_mut(place.0 as usize)
     }
 
     /// The entry at a place.
     pub(super) fn at(&self, place: Place) -> Option<(K, &V)> {
-        self.node(place).map(|node| (node.key, &node.value))
+        Some((self.node(place)?.key, self.values.get(place.0 as usize)?.as_ref()?))
     }
 
     /// The value at a place. Not for changes that its summary would see.
     pub(super) fn value_mut(&mut self, place: Place) -> Option<&mut V> {
-        self.node_mut(place).map(|node| &mut node.value)
+        self.values.get_mut(place.0 as usize)?.as_mut()
     }
 
     /// The entry with this key.
@@ -179,7 +172,7 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
         while let Some(node) = self.node(at) {
             at = if self.node(node.left).is_some_and(|left| may_hold(left.summary)) {
                 node.left
-            } else if suits(node.key, &node.value) {
+            } else if self.at(at).is_some_and(|(key, value)| suits(key, value)) {
                 return Some(at);
             } else {
                 node.right
@@ -211,17 +204,22 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
             if !below(node.key) {
                 return;
             }
-            visit(place, node.key, &node.value);
+            if let Some((key, value)) = self.at(place) {
+                visit(place, key, value);
+            }
             at = node.right;
         }
     }
 
     /// Makes room for `count` more entries.
     pub(super) fn reserve(&mut self, count: usize) -> Result<(), Error> {
-        let vacant = self.cells.len().saturating_sub(self.length);
+        let vacant = self.nodes.len().saturating_sub(self.length);
         let more = count.saturating_sub(vacant);
-        if more > self.cells.capacity().saturating_sub(self.cells.len()) {
-            self.cells.try_reserve(more)?;
+        if more > self.nodes.capacity().saturating_sub(self.nodes.len()) {
+            self.nodes.try_reserve(more)?;
+        }
+        if more > self.values.capacity().saturating_sub(self.values.len()) {
+            self.values.try_reserve(more)?;
         }
         Ok(())
     }
@@ -231,23 +229,22 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
     /// # Errors
     /// NO_MEMORY, never after [`Tree::reserve`].
     pub(super) fn insert(&mut self, key: K, value: V) -> Result<Place, Error> {
-        let summary = S::of(&key, &value);
-        let node = Node { key, value, left: NIL, right: NIL, height: 1, summary };
-        let place = match self.cells.get_mut(self.vacant.0 as usize) {
-            Some(cell) => {
-                let place = self.vacant;
-                if let Cell::Vacant(next) = *cell {
-                    self.vacant = next;
-                }
-                *cell = Cell::Taken(node);
-                place
-            }
-            None => {
-                let place = u32::try_from(self.cells.len()).ok().filter(|&place| place != NIL.0);
-                let place = place.ok_or(Error::no_memory(0))?;
-                try_push(&mut self.cells, Cell::Taken(node))?;
-                Place(place)
-            }
+        let own = S::of(&key, &value);
+        let node = Node { key, left: NIL, right: NIL, height: 1, own, summary: own };
+        let place = self.vacant;
+        let cell = (self.nodes.get_mut(place.0 as usize), self.values.get_mut(place.0 as usize));
+        let place = if let (Some(at), Some(holder)) = cell {
+            self.vacant = at.left;
+            *at = node;
+            *holder = Some(value);
+            place
+        } else {
+            let place = u32::try_from(self.nodes.len()).ok().filter(|&place| place != NIL.0);
+            let place = place.ok_or(Error::no_memory(0))?;
+            self.reserve(1)?;
+            try_push(&mut self.values, Some(value))?;
+            try_push(&mut self.nodes, node)?;
+            Place(place)
         };
         self.length = self.length.saturating_add(1);
         let mut way = Way::new();
@@ -313,15 +310,12 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
 
     fn vacate(&mut self, at: Place, way: &mut Way, to_the_root: bool) -> Option<V> {
         let vacant = self.vacant;
-        let cell = self.cells.get_mut(at.0 as usize)?;
-        let removed = core::mem::replace(cell, Cell::Vacant(vacant));
+        let node = self.node_mut(at)?;
+        (node.left, node.height) = (vacant, 0);
         self.vacant = at;
         self.length = self.length.saturating_sub(1);
         self.retrace_as_far(way, to_the_root);
-        match removed {
-            Cell::Taken(node) => Some(node.value),
-            Cell::Vacant(_) => None,
-        }
+        self.values.get_mut(at.0 as usize)?.take()
     }
 
     /// Changes an entry without changing the order of keys.
@@ -335,13 +329,17 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
             at = if left { node.left } else { node.right };
         }
         if let Some(node) = self.node_mut(place) {
-            (node.key, node.value) = (key, value);
+            (node.key, node.own) = (key, S::of(&key, &value));
+        }
+        if let Some(holder) = self.value_mut(place) {
+            *holder = value;
         }
         way.push(place, false);
         self.retrace(&mut way);
     }
 
     /// Puts a subtree where a way ends.
+    #[inline]
     fn hang(&mut self, way: &Way, subtree: Place) {
         match way.last() {
             None => self.root = subtree,
@@ -377,22 +375,21 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
         }
     }
 
-    fn height(&self, place: Place) -> u8 {
+    fn height(&self, place: Place) -> u32 {
         self.node(place).map_or(0, |node| node.height)
     }
 
     /// Computes height and summary of an entry from its children.
     fn update(&mut self, place: Place) {
         let Some(node) = self.node(place) else { return };
-        let (left, right) = (self.node(node.left), self.node(node.right));
-        let height =
-            u8::max(left.map_or(0, |node| node.height), right.map_or(0, |node| node.height));
-        let summary = left
-            .map_or(S::NONE, |node| node.summary)
-            .join(S::of(&node.key, &node.value))
-            .join(right.map_or(S::NONE, |node| node.summary));
+        let part = |place: Place| {
+            self.node(place).map_or((0, S::NONE), |node| (node.height, node.summary))
+        };
+        let ((left_height, left), (right_height, right)) = (part(node.left), part(node.right));
+        let height = u32::max(left_height, right_height).saturating_add(1);
+        let summary = left.join(node.own).join(right);
         if let Some(node) = self.node_mut(place) {
-            (node.height, node.summary) = (height.saturating_add(1), summary);
+            (node.height, node.summary) = (height, summary);
         }
     }
 
@@ -483,7 +480,7 @@ mod tests {
     type Tested = Tree<u64, u64, Largest>;
 
     /// Checks order, balance, heights and summaries; returns height, summary and count.
-    fn check(tree: &Tested, at: Place, low: u64, high: u64) -> (u8, u64, usize) {
+    fn check(tree: &Tested, at: Place, low: u64, high: u64) -> (u32, u64, usize) {
         let Some(node) = tree.node(at) else { return (0, 0, 0) };
         assert!(node.key >= low && node.key <= high);
         let (left, largest_left, count_left) =
@@ -492,7 +489,7 @@ mod tests {
             check(tree, node.right, node.key.saturating_add(1), high);
         assert!(left.abs_diff(right) <= 1, "balance");
         assert_eq!(node.height, left.max(right) + 1);
-        let largest = largest_left.max(largest_right).max(node.value);
+        let largest = largest_left.max(largest_right).max(*tree.at(at).unwrap().1);
         assert_eq!(node.summary, Largest(largest));
         (node.height, largest, count_left + count_right + 1)
     }
@@ -555,11 +552,11 @@ mod tests {
             assert_eq!(tree.remove(key), Some(key));
         }
         assert_eq!(tree.at(kept), Some((500, &5)));
-        let cells = tree.cells.len();
+        let cells = tree.nodes.len();
         for key in 0..200 {
             tree.insert(key, key).unwrap();
         }
-        assert_eq!(tree.cells.len(), cells);
+        assert_eq!(tree.nodes.len(), cells);
         assert_eq!(tree.remove(1000), None);
     }
 
@@ -567,14 +564,14 @@ mod tests {
     fn reserved_room_is_there() {
         let mut tree = Tested::new();
         tree.reserve(10).unwrap();
-        let capacity = tree.cells.capacity();
+        let capacity = (tree.nodes.capacity(), tree.values.capacity());
         for key in 0..10 {
             tree.insert(key, 0).unwrap();
         }
-        assert_eq!(tree.cells.capacity(), capacity);
+        assert_eq!((tree.nodes.capacity(), tree.values.capacity()), capacity);
         tree.remove(3);
         tree.reserve(1).unwrap();
         tree.insert(3, 0).unwrap();
-        assert_eq!(tree.cells.capacity(), capacity);
+        assert_eq!((tree.nodes.capacity(), tree.values.capacity()), capacity);
     }
 }
