@@ -38,6 +38,7 @@
 //!   [`Process::primary`](process::Process::primary) for each call.
 //! - [`context`]: everything between an open and a close: the options, the
 //!   version, the machine with its topology and apertures.
+//! - [`memory`]: a context's memory: addresses, buffers, mappings, registrations.
 //! - [`topology`]: the machine as the kernel's tree tells it, read once, then
 //!   immutable. Needs no open driver.
 //! - [`execute`]: the one place where a typed block meets the driver.

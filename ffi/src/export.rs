@@ -146,6 +146,14 @@ macro_rules! export {
                 MemFlags: $crate::types::HsaMemFlags,
                 MemoryAddress: *mut *mut ::core::ffi::c_void,
             ) => allocate_aligned_of;
+            fn hsaKmtAllocMemoryHostGttCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                PreferredNode: u32,
+                GttAnchorNode: u32,
+                SizeInBytes: u64,
+                MemFlags: $crate::types::HsaMemFlags,
+                MemoryAddress: *mut *mut ::core::ffi::c_void,
+            ) => allocate_gtt_of;
             fn hsaKmtFreeMemory(MemoryAddress: *mut ::core::ffi::c_void, SizeInBytes: u64) => free;
             fn hsaKmtFreeMemoryCtx(
                 ctx: *mut $crate::types::HsaKFDContext,

@@ -12,7 +12,7 @@ use crate::memory::{GpuSet, Scene};
 use crate::process::mmio::{self, MmioPage};
 use crate::seam::Platform;
 use crate::topology::{Aperture, Apertures, Node, Snapshot, read_generation, read_snapshot};
-use crate::uapi::kfd::ProcessDeviceApertures;
+use crate::uapi::kfd::{CachePolicy, ProcessDeviceApertures, SetMemoryPolicy};
 
 /// What an acquire found. Never changes; a new acquire may replace it.
 #[derive(Debug, Clone)]
@@ -219,6 +219,32 @@ fn places(
     Ok(places)
 }
 
+/// Tells GPUs before gfx9 how they cache: coherently where the process's memory
+/// is, since device and host memory lie in one range there. Later GPUs take it
+/// from each buffer.
+fn set_cache_policies<P: Platform>(
+    channel: Channel<'_, P>,
+    snapshot: &Snapshot,
+    svm: Option<Aperture>,
+    disable_cache: bool,
+) -> Result<(), Error> {
+    let Some(svm) = svm else { return Ok(()) };
+    let old = |node: &&Node| node.is_gpu() && node.gfx_version.major < 9;
+    for gpu in snapshot.nodes().iter().filter(old) {
+        let outside = if disable_cache { CachePolicy::COHERENT } else { CachePolicy::NONCOHERENT };
+        let mut block = SetMemoryPolicy {
+            alternate_aperture_base: svm.base,
+            alternate_aperture_size: svm.limit.saturating_sub(svm.base).saturating_add(1),
+            gpu_id: gpu.gpu_id,
+            default_policy: outside,
+            alternate_policy: CachePolicy::COHERENT,
+            ..SetMemoryPolicy::default()
+        };
+        channel.execute(&mut block, &mut [], Status::ERROR, Object::Gpu(gpu.gpu_id))?;
+    }
+    Ok(())
+}
+
 /// The last address of a 47-bit user space.
 const USER_LIMIT: u64 = (1 << 47) - 1;
 
@@ -280,6 +306,7 @@ impl MachineCell {
         let snapshot = read_snapshot(os, &settings, &mut renders)?;
         renders.bind(|gpu| snapshot.by_gpu_id(gpu.gpu_id).is_some())?;
         let svm = common_range(&snapshot, &apertures);
+        set_cache_policies(channel, &snapshot, svm, options.disable_cache)?;
         let mmio = register_pages(channel, &snapshot, svm)?;
         let gpus = places(&snapshot, &apertures)?;
         let mut machine = Machine { snapshot, apertures, svm, mmio, gpus, scenes: Vec::new() };

@@ -128,16 +128,44 @@ impl<P: Platform> Access<'_, P> {
             if zero_frame_buffer && scene.owner.is_some() {
                 request.flags |= MemoryFlags::COARSE_GRAIN;
             }
-            return self.allocate_host(&request, &scene).map_err(|error| match error.status {
-                Status::NO_MEMORY => error.with_status(Status::ERROR),
-                _ => error,
-            });
+            return self.allocate_host(&request, &scene).map_err(of_host);
         }
         if has(MemoryFlags::NO_ADDRESS) && has(MemoryFlags::ONLY_ADDRESS) {
             return Err(Error::argument(4));
         }
         let owner = scene.owner.ok_or(Error::argument(1))?;
         self.allocate_device(&request, &scene, owner)
+    }
+
+    /// System memory of the driver, made through one GPU and reported for another
+    /// node.
+    pub(crate) fn allocate_gtt(
+        &self,
+        request: &AllocationRequest,
+        anchor: u32,
+    ) -> Result<u64, Error> {
+        let scene = self.scene(request.node)?;
+        let anchor = self.scene(anchor)?.owner.ok_or(Error::library(
+            Status::INVALID_NODE_UNIT,
+            Operation::LookUp,
+            error::Object::Node(anchor),
+        ))?;
+        if request.size == 0 || request.size.checked_rem(request.flags.page_size()) != Some(0) {
+            return Err(Error::argument(3));
+        }
+        let flags = request.flags | MemoryFlags::NON_PAGED | MemoryFlags::GTT_ACCESS;
+        let address = self
+            .allocate_host(
+                &AllocationRequest { flags, ..*request },
+                &Scene { owner: Some(anchor), ..scene },
+            )
+            .map_err(of_host)?;
+        let mut books = self.memory.lock(self.os());
+        let place = books.objects.find(address);
+        if let Some(object) = place.and_then(|place| books.objects.value_mut(place)) {
+            (object.node, object.flags) = (request.node, request.flags);
+        }
+        Ok(address)
     }
 
     /// Whether the driver has a feature.
@@ -847,6 +875,14 @@ impl<P: Platform> Access<'_, P> {
             AllocMemoryFlags::NO_SUBSTITUTE | AllocMemoryFlags::VRAM | AllocMemoryFlags::WRITABLE;
         let buffer = Buffer { owner, address, size, flags, source: 0 };
         self.make_buffer(&buffer, span).map(|(handle, _)| Handles::One(handle))
+    }
+}
+
+/// The reference's callers know host memory that is not there as ERROR.
+fn of_host(error: Error) -> Error {
+    match error.status {
+        Status::NO_MEMORY => error.with_status(Status::ERROR),
+        _ => error,
     }
 }
 

@@ -16,6 +16,15 @@ impl<P: Platform> Guard<'_, P> {
         self.memory().allocate(request)
     }
 
+    /// Allocates system memory of the driver through the GPU node `anchor`, reported
+    /// for the node of the request.
+    ///
+    /// # Errors
+    /// As [`Guard::allocate_memory`]; INVALID_NODE_UNIT when `anchor` is no GPU.
+    pub fn allocate_gtt(&self, request: &AllocationRequest, anchor: u32) -> Result<u64, Error> {
+        self.memory().allocate_gtt(request, anchor)
+    }
+
     /// Frees what [`Guard::allocate_memory`] returned.
     ///
     /// # Errors

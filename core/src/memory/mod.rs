@@ -1,4 +1,37 @@
 //! Memory: addresses, buffers, mappings, registrations.
+//!
+//! # Objects
+//! Each allocation and each registration by a buffer is an object in the
+//! context's books, keyed by its first GPU address, with the driver's handles, the
+//! GPUs that have it mapped, and the addresses that it goes back to. An object is
+//! *reserved* while it is made (nobody else sees it), *live*, or *busy* while one
+//! thread has its handles and calls the driver; other calls that would change it
+//! wait for their turn, queries do not. So a FREE never meets a MAP of the same
+//! buffer, and no handle is sent after its FREE, though the driver reuses handles
+//! at once. A failed call puts everything back; where even that fails the books say
+//! what is mapped in truth.
+//!
+//! # Addresses
+//! Device memory and small host memory are cut from regions of reserved address
+//! space, in user space: an allocation without host access costs the driver's
+//! requests and no other system call. Host memory of 2 MiB and more and
+//! allocations of 1 GiB and more have mappings of their own. Host memory below
+//! 2 MiB lies where huge pages are off, because splitting one for a neighbour's
+//! sake would stop every queue of the process. A freed range whose contents the CPU
+//! saw is mapped anew without rights; one that a stray access of a GPU has left a
+//! driver's range in is mapped anew when an allocation meets it (EADDRINUSE).
+//! GPUs that reach fewer addresses than the CPU get theirs from the gaps in the
+//! kernel's own list of mappings. Memory without an address is named by a number in
+//! a window above all addresses, another one for each context.
+//!
+//! # Registration
+//! See the head of `register.rs` for the rule of nested and overlapping ranges.
+//!
+//! # Layers
+//! `calls` is the face; `allocate`, `free`, `map`, `register`, `svm`, `query` do the
+//! work of an `Access` (context, way to the driver, books); `books` has the lock and
+//! the rule of turns; `regions`, `free_space`, `free_ranges` manage addresses; `tree`
+//! is the ordered map below all of them.
 
 mod access;
 mod allocate;

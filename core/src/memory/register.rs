@@ -19,9 +19,11 @@ use super::allocate::{buffer_flags, round_up};
 use super::books::{Attributed, End, User};
 use super::gpu_set::GpuSet;
 use super::object::{Handles, Home, Kind, Object, Span, State};
+use super::regions::to_usize;
+use crate::errno::Errno;
 use crate::error::{self, Error, Operation, Status};
 use crate::log::debug;
-use crate::seam::Platform;
+use crate::seam::{Advice, Os, Platform};
 use crate::uapi::kfd::{AllocMemoryFlags, SvmAttribute, SvmAttributeType, SvmFlags};
 
 /// The pages of a range.
@@ -72,6 +74,9 @@ impl<P: Platform> Access<'_, P> {
         }
         let gpus = nodes.map(|nodes| self.gpus_of(nodes)).transpose()?;
         let pages = Pages::around(address, size, self.page()).ok_or(Error::argument(2))?;
+        if self.context.options().check_user_pointers {
+            self.read_once(pages)?;
+        }
         if let Some(result) = self.register_known(address, size, flags, gpus) {
             return result;
         }
@@ -84,6 +89,24 @@ impl<P: Platform> Access<'_, P> {
             }
         }
         self.pin(address, size, pages, flags, gpus)
+    }
+
+    /// Reads every page of the caller's memory once.
+    ///
+    /// # Errors
+    /// ERROR with EFAULT or ENOMEM where there is nothing to read.
+    fn read_once(&self, pages: Pages) -> Result<(), Error> {
+        let read = to_usize(pages.start).and_then(|start| {
+            self.os().advise(start, to_usize(pages.length)?, Advice::PopulateRead)
+        });
+        match read {
+            // A kernel without this advice.
+            Ok(()) | Err(Errno::EINVAL) => Ok(()),
+            Err(errno) => {
+                let object = error::Object::Address(pages.start);
+                Err(Error::system(Status::ERROR, Operation::AdviseMemory, errno, object))
+            }
+        }
     }
 
     /// Registers what the books have already.

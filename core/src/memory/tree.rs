@@ -534,7 +534,7 @@ mod tests {
             assert_eq!(found(first), expected);
             if step % 64 == 0 {
                 assert_eq!(check(&tree, tree.root, 0, u64::MAX).2, model.len());
-                let mut all = std::vec::Vec::new();
+                let mut all = Vec::new();
                 tree.each(|_| true, |_| true, |_, key, &value| all.push((key, value)));
                 assert!(all.iter().copied().eq(model.iter().map(|(k, v)| (*k, *v))));
             }

@@ -68,6 +68,9 @@ pub enum Advice {
     Remove,
     /// Leave out of core dumps.
     DontDump,
+    /// Read every page once, so that a wrong range fails here (Linux 5.14; older
+    /// kernels do not know it).
+    PopulateRead,
 }
 
 /// How pages of a range choose their NUMA node (mbind).

@@ -131,6 +131,26 @@ impl<H: Host> Library<H> {
         self.on(Receiver::of(context), |guard| unsafe { allocate_into(guard, request, address) })
     }
 
+    /// `hsaKmtAllocMemoryHostGttCtx`
+    ///
+    /// # Safety
+    /// As [`Library::allocate`].
+    pub unsafe fn allocate_gtt_of(
+        &self,
+        context: *mut HsaKFDContext,
+        node: u32,
+        anchor: u32,
+        size: u64,
+        flags: HsaMemFlags,
+        address: *mut *mut c_void,
+    ) -> HSAKMT_STATUS {
+        let request = request(node, size, 0, flags);
+        self.on(Receiver::of(context), |guard| {
+            // SAFETY: the caller's promise.
+            unsafe { allocate_by(&request, address, |request| guard.allocate_gtt(request, anchor)) }
+        })
+    }
+
     /// `hsaKmtFreeMemory`
     pub fn free(&self, address: *mut c_void, size: u64) -> HSAKMT_STATUS {
         self.free_in(Receiver::PRIMARY, address, size)
@@ -438,10 +458,24 @@ impl<H: Host> Library<H> {
 /// As [`Library::allocate`].
 unsafe fn allocate_into<P: Platform>(
     guard: &Guard<'_, P>,
-    mut request: AllocationRequest,
+    request: AllocationRequest,
     address: *mut *mut c_void,
 ) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    unsafe { allocate_by(&request, address, |request| guard.allocate_memory(request)) }
+}
+
+/// The same by another way of allocating.
+///
+/// # Safety
+/// As [`Library::allocate`].
+unsafe fn allocate_by(
+    request: &AllocationRequest,
+    address: *mut *mut c_void,
+    allocate: impl FnOnce(&AllocationRequest) -> Result<u64, Error>,
+) -> Result<(), Error> {
     let null = |_| Error::argument(5);
+    let mut request = *request;
     if request.flags.contains(MemoryFlags::FIXED_ADDRESS) {
         // SAFETY: the caller's promise.
         request.address = address_of(unsafe { caller_memory::read(address) }.map_err(null)?);
@@ -449,7 +483,7 @@ unsafe fn allocate_into<P: Platform>(
         // SAFETY: the caller's promise.
         unsafe { caller_memory::write(address, ptr::null_mut()) }.map_err(null)?;
     }
-    let allocated = guard.allocate_memory(&request)?;
+    let allocated = allocate(&request)?;
     // SAFETY: the caller's promise.
     Ok(unsafe { caller_memory::write(address, pointer_mut(allocated)) }?)
 }
