@@ -39,11 +39,15 @@ impl<P: Platform> Access<'_, P> {
         let (mut books, place) = self.memory.settled(os, books, address, place);
         let found = place.and_then(|place| {
             let (_, object) = books.objects.at(place)?;
-            (!matches!(object.kind, Kind::Registered { .. }))
-                .then_some((place, Remains::of(object)))
+            let other = matches!(object.kind, Kind::Registered { .. } | Kind::ScratchPart);
+            (!other).then_some((place, Remains::of(object)))
         });
         let Some((place, remains)) = found else {
             drop(books);
+            if let Some(place) = self.scratch_around(address) {
+                return self.free_scratch(place);
+            }
+            // With the SVM calls every address is memory.
             return match self.machine(|machine| Ok(self.svm_api(machine))) {
                 Ok(true) => Ok(()),
                 _ => Err(Error::library(
