@@ -45,6 +45,7 @@ impl<T> Lock<T> {
         if self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.acquire_slowly(os);
         }
+        os.locked();
         Guard { lock: self, os }
     }
 

@@ -92,6 +92,10 @@ macro_rules! forward_os {
             Os::futex_wake($inner, word, count);
         }
 
+        fn locked(&$this) {
+            Os::locked($inner);
+        }
+
         fn thread_id(&$this) -> u32 {
             Os::thread_id($inner)
         }

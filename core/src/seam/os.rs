@@ -218,6 +218,14 @@ pub trait Os {
     /// Wakes at most `count` threads that wait on `word`.
     fn futex_wake(&self, word: &AtomicU32, count: u32);
 
+    /// Tells that the calling thread has just taken a lock of the library.
+    ///
+    /// For a platform that counts them: a lock that nobody else wants is taken
+    /// without a system call, so there is nothing else to see of it. Platforms that
+    /// do not count keep this one, which does nothing and leaves no instruction.
+    #[inline(always)]
+    fn locked(&self) {}
+
     /// The kernel's id of the calling thread.
     fn thread_id(&self) -> u32;
 
