@@ -83,6 +83,8 @@ impl<P: Platform> Access<'_, P> {
         if svm_api {
             match self.attribute(address, size, pages, flags) {
                 Ok(()) => return Ok(()),
+                // Ours and not the driver's.
+                Err(error) if error.status == Status::NO_MEMORY => return Err(error),
                 // Not ordinary memory, or something else in the way: the driver
                 // may take it as a buffer.
                 Err(error) => debug!(self.context.options().logger, "{}", error),
