@@ -167,13 +167,25 @@ impl Memory {
         self.books.acquire(os)
     }
 
-    /// Waits until nobody changes an object that was found by its key.
+    /// Finds an object and waits until nobody changes it.
+    #[inline]
     pub(super) fn settled<'a, O: Os>(
         &'a self,
         os: &'a O,
+        books: Guard<'a, Books, O>,
+        find: impl Fn(&Books) -> Option<Place>,
+    ) -> (Guard<'a, Books, O>, Option<Place>) {
+        let place = find(&books);
+        self.settled_from(os, books, place, find)
+    }
+
+    /// The same for an object that was found already.
+    pub(super) fn settled_from<'a, O: Os>(
+        &'a self,
+        os: &'a O,
         mut books: Guard<'a, Books, O>,
-        key: u64,
         mut place: Option<Place>,
+        find: impl Fn(&Books) -> Option<Place>,
     ) -> (Guard<'a, Books, O>, Option<Place>) {
         loop {
             let state = place.and_then(|place| books.objects.at(place)).map(|(_, o)| o.state);
@@ -189,7 +201,7 @@ impl Memory {
             let _ = os.futex_wait(&self.turn, turn, None);
             books = self.lock(os);
             books.waiters = books.waiters.saturating_sub(1);
-            place = books.objects.find(key);
+            place = find(&books);
         }
     }
 
@@ -280,6 +292,14 @@ impl Books {
         };
         let (key, &user) = self.users.at(place)?;
         (key.0 == address).then_some((key, user))
+    }
+
+    /// The object under memory of the caller that is registered with this size.
+    pub(super) fn pinned(&self, address: u64, size: u64) -> Option<Place> {
+        match *self.users.at(self.users.find((address, size))?)?.1 {
+            User::Pinned(key) => self.objects.find(key),
+            User::Attributed(_) => None,
+        }
     }
 
     /// The object around an address, by the caller's or the GPU's addresses.

@@ -2,10 +2,12 @@
 
 use super::MemoryFlags;
 use super::access::Access;
-use super::books::User;
+use super::books::{Books, User};
 use super::gpu_set::GpuSet;
 use super::object::{Handles, Home, Kind, Object, Span};
+use super::tree::Place;
 use crate::error::{self, Error, Operation, Status};
+use crate::lock::Guard;
 use crate::seam::Platform;
 
 /// What an object's end needs to know of it.
@@ -34,9 +36,8 @@ impl<P: Platform> Access<'_, P> {
     /// mapped stays, and so does what is left of it where the driver fails half-way.
     pub(crate) fn free(&self, address: u64) -> Result<(), Error> {
         let os = self.os();
-        let books = self.memory.lock(os);
-        let place = books.objects.find(address);
-        let (mut books, place) = self.memory.settled(os, books, address, place);
+        let (mut books, place) =
+            self.memory.settled(os, self.memory.lock(os), |books| books.objects.find(address));
         let found = place.and_then(|place| {
             let (_, object) = books.objects.at(place)?;
             let other = matches!(object.kind, Kind::Registered { .. } | Kind::ScratchPart);
@@ -143,14 +144,23 @@ impl<P: Platform> Access<'_, P> {
     /// Unmaps an object from every GPU and frees it.
     pub(super) fn unmap_and_free(&self, key: u64) -> Result<(), Error> {
         let os = self.os();
-        let books = self.memory.lock(os);
-        let place = books.objects.find(key);
-        let (mut books, place) = self.memory.settled(os, books, key, place);
-        let found = place.and_then(|place| {
-            let (_, object) = books.objects.at(place)?;
-            Some((place, Remains::of(object), object.mapped))
-        });
-        let Some((place, remains, mapped)) = found else { return Ok(()) };
+        let (books, place) =
+            self.memory.settled(os, self.memory.lock(os), |books| books.objects.find(key));
+        match place {
+            Some(place) => self.unmap_and_free_at(books, place),
+            None => Ok(()),
+        }
+    }
+
+    /// The same for an object that nobody changes now.
+    pub(super) fn unmap_and_free_at(
+        &self,
+        mut books: Guard<'_, Books, P::Os>,
+        place: Place,
+    ) -> Result<(), Error> {
+        let os = self.os();
+        let found = books.objects.at(place).map(|(_, object)| (Remains::of(object), object.mapped));
+        let Some((remains, mapped)) = found else { return Ok(()) };
         let handles = books.take_handles(place);
         drop(books);
         let handles = match self.unmap_buffers(handles.as_slice(), mapped) {

@@ -105,7 +105,9 @@ impl<P: Platform> Access<'_, P> {
                     return self.map_unknown(address, size, wanted);
                 }
             };
-            let (mut books, place) = self.memory.settled(os, books, target.key, target.place);
+            let (mut books, place) = self
+                .memory
+                .settled_from(os, books, target.place, |books| books.objects.find(target.key));
             let Some((place, object)) =
                 place.and_then(|place| Some((place, books.objects.value_mut(place)?)))
             else {
@@ -235,7 +237,9 @@ impl<P: Platform> Access<'_, P> {
                 return self.unknown(address, Status::ERROR);
             }
         };
-        let (mut books, place) = self.memory.settled(os, books, target.key, target.place);
+        let (mut books, place) = self
+            .memory
+            .settled_from(os, books, target.place, |books| books.objects.find(target.key));
         let Some((place, object)) =
             place.and_then(|place| Some((place, books.objects.value_mut(place)?)))
         else {

@@ -128,13 +128,10 @@ impl<P: Platform> Access<'_, P> {
         let user =
             books.users.find((address, size)).and_then(|at| Some((at, *books.users.at(at)?.1)));
         match user {
-            Some((_, User::Pinned(key))) => {
-                let place = books.objects.find(key);
-                let (mut books, place) = self.memory.settled(os, books, key, place);
+            Some((_, User::Pinned(_))) => {
+                let (mut books, place) =
+                    self.memory.settled(os, books, |books| books.pinned(address, size));
                 let object = books.objects.value_mut(place?)?;
-                if object.registrations == 0 {
-                    return None;
-                }
                 if gpus.is_some() && object.registered != gpus {
                     return Some(Err(already()));
                 }
@@ -281,13 +278,14 @@ impl<P: Platform> Access<'_, P> {
                 return Err(error);
             }
         };
-        let mut books = self.memory.lock(self.os());
         // Another thread may have been as fast with the same memory: one of both
-        // buffers is enough.
+        // buffers is enough, unless that one is on its way out.
+        let os = self.os();
+        let (mut books, other) =
+            self.memory.settled(os, self.memory.lock(os), |books| books.pinned(address, size));
         let first = books.users.find((address, size)).and_then(|at| Some(*books.users.at(at)?.1));
         let entered = match first {
-            Some(User::Pinned(key)) => {
-                let other = books.objects.find(key);
+            Some(User::Pinned(_)) => {
                 if let Some(object) = other.and_then(|at| books.objects.value_mut(at)) {
                     object.registrations = object.registrations.saturating_add(1);
                 }
@@ -321,27 +319,25 @@ impl<P: Platform> Access<'_, P> {
     /// Takes one registration back.
     pub(crate) fn deregister(&self, address: u64) -> Result<(), Error> {
         let os = self.os();
-        let mut books = self.memory.lock(os);
+        let books = self.memory.lock(os);
+        let (mut books, place) =
+            self.memory.settled(os, books, |books| match books.user_at(address, 0) {
+                Some((_, User::Pinned(key))) => books.objects.find(key),
+                _ => None,
+            });
         match books.user_at(address, 0) {
-            Some((_, User::Pinned(key))) => {
-                let place = books.objects.find(key);
-                let object = place.and_then(|at| books.objects.value_mut(at));
-                let Some(object) = object.filter(|object| object.registrations != 0) else {
+            Some((_, User::Pinned(_))) => {
+                let Some((place, object)) =
+                    place.and_then(|place| Some((place, books.objects.value_mut(place)?)))
+                else {
                     drop(books);
                     return self.unknown(address, Status::MEMORY_NOT_REGISTERED);
                 };
-                object.registrations = object.registrations.saturating_sub(1);
-                if object.registrations != 0 {
+                if object.registrations > 1 {
+                    object.registrations = object.registrations.saturating_sub(1);
                     return Ok(());
                 }
-                drop(books);
-                self.unmap_and_free(key).inspect_err(|_| {
-                    let mut books = self.memory.lock(os);
-                    let place = books.objects.find(key);
-                    if let Some(object) = place.and_then(|at| books.objects.value_mut(at)) {
-                        object.registrations = object.registrations.saturating_add(1);
-                    }
-                })
+                self.unmap_and_free_at(books, place)
             }
             Some((key, User::Attributed(known))) => {
                 if known.count > 1 {

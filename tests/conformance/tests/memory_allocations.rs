@@ -311,8 +311,7 @@ fn registrations_and_attributes() {
     type Verb = fn(&Stage<'_>) -> Result<(), Error>;
     const SIZE: u64 = 20_000;
     let nothing: Verb = |_| Ok(());
-    let register: Verb =
-        |stage| stage.guard.register_memory(stage.pool, SIZE, TO_REGISTER, None);
+    let register: Verb = |stage| stage.guard.register_memory(stage.pool, SIZE, TO_REGISTER, None);
     let register_to_one: Verb = |stage| {
         let one = Some(&stage.nodes[..1]);
         stage.guard.register_memory(stage.pool, SIZE, TO_REGISTER, one)
@@ -328,8 +327,7 @@ fn registrations_and_attributes() {
     let set: Verb = |stage| {
         let flags =
             SvmAttribute { r#type: SvmAttributeType::SET_FLAGS, value: SvmFlags::COHERENT.bits() };
-        let access =
-            SvmAttribute { r#type: SvmAttributeType::ACCESS, value: stage.nodes[0] };
+        let access = SvmAttribute { r#type: SvmAttributeType::ACCESS, value: stage.nodes[0] };
         let page = stage.pool.next_multiple_of(4096);
         stage.guard.set_svm_attributes(page, 4096, &[flags, access])
     };

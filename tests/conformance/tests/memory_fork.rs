@@ -209,8 +209,8 @@ fn a_parent_goes_on_after_a_fork_inside_each_call() {
             });
             let guard = stage.process.primary().unwrap();
             for &address in stage.unmapped.iter().chain(&stage.mapped) {
-                let freed = ["free", "free paged"].contains(&name)
-                    && guard.pointer_info(address).is_err();
+                let freed =
+                    ["free", "free paged"].contains(&name) && guard.pointer_info(address).is_err();
                 if !freed {
                     guard.unmap_memory(address).unwrap();
                     guard.free_memory(address, SIZE).unwrap();

@@ -433,12 +433,14 @@ fn locks_per_call_are_few() {
                     let subject = stage.make(kind, start);
                     let guard = stage.enter();
                     let _ = stage.call(&guard, Verb::Query, subject);
-                    let (answer, part) = stage
-                        .desk()
-                        .act(Role::First, None, || stage.call(&guard, verb, subject));
+                    let (answer, part) =
+                        stage.desk().act(Role::First, None, || stage.call(&guard, verb, subject));
                     drop(guard);
                     stage.unmake(subject);
-                    println!("{mode:?} {kind:?} {start:?} {verb:?}: {} locks {answer:?}", part.locks);
+                    println!(
+                        "{mode:?} {kind:?} {start:?} {verb:?}: {} locks {answer:?}",
+                        part.locks
+                    );
                     let most = match verb {
                         Verb::Query | Verb::Attach => 1,
                         Verb::Map | Verb::Unmap => 2,
