@@ -643,6 +643,7 @@ impl<P: Platform> Access<'_, P> {
         if usable {
             books.give(span);
         }
+        self.memory.unlock(self.os(), books);
     }
 
     /// Puts addresses without memory over what the CPU saw of a buffer; whether

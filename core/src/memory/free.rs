@@ -202,8 +202,12 @@ impl<P: Platform> Access<'_, P> {
         let os = self.os();
         let mut books = self.memory.lock(os);
         let Some(Some(area)) = books.scratch.get_mut(usize::from(place)) else { return Ok(()) };
-        area.dying = true;
         let (start, size, span) = (area.span.start, area.size, area.span);
+        if core::mem::replace(&mut area.dying, true) {
+            // Another thread frees it.
+            drop(books);
+            return self.unknown(start, Status::MEMORY_NOT_REGISTERED);
+        }
         drop(books);
         loop {
             let books = self.memory.lock(os);
@@ -214,7 +218,13 @@ impl<P: Platform> Access<'_, P> {
             });
             drop(books);
             let Some(part) = part else { break };
-            self.unmap_and_free(part)?;
+            if let Err(error) = self.unmap_and_free(part) {
+                let mut books = self.memory.lock(os);
+                if let Some(Some(area)) = books.scratch.get_mut(usize::from(place)) {
+                    area.dying = false;
+                }
+                return Err(error);
+            }
         }
         let mut books = self.memory.lock(os);
         if let Some(area) = books.scratch.get_mut(usize::from(place)) {

@@ -231,10 +231,7 @@ impl<P: Platform> Access<'_, P> {
             Meaning::Attributed { .. } => return Ok(()),
             Meaning::Unknown => {
                 drop(books);
-                if self.scratch_around(address).is_some() {
-                    return Ok(());
-                }
-                return self.unknown(address, Status::ERROR);
+                return self.unmap_unknown(address);
             }
         };
         let (mut books, place) = self
@@ -244,11 +241,10 @@ impl<P: Platform> Access<'_, P> {
             place.and_then(|place| Some((place, books.objects.value_mut(place)?)))
         else {
             drop(books);
-            return self.unknown(address, Status::ERROR);
+            return self.unmap_unknown(address);
         };
         if object.kind == Kind::ScratchPart {
-            drop(books);
-            return self.unmap_and_free(target.key);
+            return self.unmap_and_free_at(books, place);
         }
         let registered = matches!(object.kind, Kind::Registered { .. });
         if registered && object.mappings > 1 {
@@ -271,6 +267,15 @@ impl<P: Platform> Access<'_, P> {
         }
         self.memory.unlock(os, books);
         result.map_err(|failure| failure.error)
+    }
+
+    /// Unmaps what is none of ours: a part of scratch without memory, or memory of
+    /// the process.
+    fn unmap_unknown(&self, address: u64) -> Result<(), Error> {
+        if self.scratch_around(address).is_some() {
+            return Ok(());
+        }
+        self.unknown(address, Status::ERROR)
     }
 
     /// Scratch addresses of a GPU: one range at a time, without memory.
@@ -347,7 +352,8 @@ impl<P: Platform> Access<'_, P> {
             return Err(wrong);
         }
         let object = Object {
-            state: State::Reserved,
+            // Others know the address, and wait for what becomes of it.
+            state: State::Busy,
             kind: Kind::ScratchPart,
             span,
             size,
@@ -385,6 +391,7 @@ impl<P: Platform> Access<'_, P> {
                         object.mappings = 1;
                     }
                 }
+                self.memory.unlock(self.os(), books);
                 Ok(())
             }
             Err(error) => {
