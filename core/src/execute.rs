@@ -4,8 +4,6 @@
 //! policy, and nothing else. Rolling back is the business of whoever planned
 //! the block.
 
-use alloc::vec::Vec;
-
 use crate::errno::Errno;
 use crate::seam::{Array, Call, Driver, Os, Platform};
 use crate::uapi::{Block, Restart};
@@ -52,7 +50,7 @@ pub fn execute<P: Platform, B: Block>(
 pub fn execute_with_tail<P: Platform, B: Block>(
     platform: &P,
     device: &<P::Driver as Driver>::Device,
-    block: &mut Vec<u8>,
+    block: &mut [u8],
 ) -> Result<u32, Errno> {
     if block.len() < size_of::<B>() {
         return Err(Errno::EINVAL);
@@ -62,7 +60,7 @@ pub fn execute_with_tail<P: Platform, B: Block>(
         request,
         name: B::NAME,
         fields: B::FIELDS,
-        block: block.as_mut_slice(),
+        block,
         slots: B::ARRAYS,
         arrays: &mut [],
     };

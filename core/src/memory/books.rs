@@ -114,6 +114,11 @@ pub(crate) struct Memory {
     /// Changes whenever an object is free again and somebody waits.
     turn: AtomicU32,
     pub(super) node_sets: NodeSets,
+    /// Lock order: before the books; held while attributes of the caller's pages are
+    /// changed, across the request. Registrations share pages, so the driver must
+    /// hear of them in the order of the books; it takes one request after the other
+    /// anyway (svm_range_set_attr, kfd_svm.c). Queries never wait for it.
+    pub(super) attributing: Lock<()>,
     /// Lock order: last; held while an array of nodes is made.
     pub(super) making_sets: Lock<()>,
     /// The kernel's ids of the GPUs, in the kernel's order.
@@ -145,6 +150,7 @@ impl Memory {
             }),
             turn: AtomicU32::new(0),
             node_sets: NodeSets::new(),
+            attributing: Lock::new(()),
             making_sets: Lock::new(()),
             gpu_ids: SetOnce::new(),
             generation: AtomicU64::new(0),

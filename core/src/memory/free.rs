@@ -263,7 +263,8 @@ impl<P: Platform> Access<'_, P> {
             books.users.remove(key);
             drop(books);
             if let User::Attributed(registration) = user {
-                self.restore(key, registration);
+                // Its context goes, and nothing with it that could be put back.
+                let _ = self.restore(key, registration);
             }
         }
         let mut books = self.memory.lock(os);

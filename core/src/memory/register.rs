@@ -77,6 +77,7 @@ impl<P: Platform> Access<'_, P> {
         if self.context.options().check_user_pointers {
             self.read_once(pages)?;
         }
+        let attributing = svm_api.then(|| self.memory.attributing.acquire(self.os()));
         if let Some(result) = self.register_known(address, size, flags, gpus) {
             return result;
         }
@@ -90,6 +91,7 @@ impl<P: Platform> Access<'_, P> {
                 Err(error) => debug!(self.context.options().logger, "{}", error),
             }
         }
+        drop(attributing);
         self.pin(address, size, pages, flags, gpus)
     }
 
@@ -174,7 +176,7 @@ impl<P: Platform> Access<'_, P> {
         })
     }
 
-    /// Registers by attributes.
+    /// Registers by attributes; the caller holds the lock for that.
     fn attribute(
         &self,
         address: u64,
@@ -339,19 +341,9 @@ impl<P: Platform> Access<'_, P> {
                 }
                 self.unmap_and_free_at(books, place)
             }
-            Some((key, User::Attributed(known))) => {
-                if known.count > 1 {
-                    let place = books.users.find(key);
-                    if let Some(user) = place.and_then(|at| books.users.value_mut(at)) {
-                        let count = known.count.saturating_sub(1);
-                        *user = User::Attributed(Attributed { count, ..known });
-                    }
-                    return Ok(());
-                }
-                books.users.remove(key);
+            Some((_, User::Attributed(_))) => {
                 drop(books);
-                self.restore(key, known);
-                Ok(())
+                self.deregister_attributed(address)
             }
             None => {
                 let place = books.objects.find(address);
@@ -375,11 +367,44 @@ impl<P: Platform> Access<'_, P> {
         }
     }
 
+    /// Takes back a registration by attributes.
+    fn deregister_attributed(&self, address: u64) -> Result<(), Error> {
+        let os = self.os();
+        let _attributing = self.memory.attributing.acquire(os);
+        let mut books = self.memory.lock(os);
+        let Some((key, User::Attributed(known))) = books.user_at(address, 0) else {
+            // Another thread was first.
+            drop(books);
+            return self.unknown(address, Status::MEMORY_NOT_REGISTERED);
+        };
+        if known.count > 1 {
+            let place = books.users.find(key);
+            if let Some(user) = place.and_then(|at| books.users.value_mut(at)) {
+                let count = known.count.saturating_sub(1);
+                *user = User::Attributed(Attributed { count, ..known });
+            }
+            return Ok(());
+        }
+        books.users.remove(key);
+        drop(books);
+        self.restore(key, known).inspect_err(|_| {
+            let mut books = self.memory.lock(os);
+            let _ = books.users.insert(key, User::Attributed(known));
+        })
+    }
+
     /// Gives pages back the attributes that they have without a registration. What
     /// the driver refuses stays as it is: the caller may have unmapped the memory.
-    pub(super) fn restore(&self, (address, size): (u64, u64), gone: Attributed) {
+    ///
+    /// # Errors
+    /// NOT_OPENED in a child that shares memory with its parent: nothing is done.
+    pub(super) fn restore(
+        &self,
+        (address, size): (u64, u64),
+        gone: Attributed,
+    ) -> Result<(), Error> {
         let page = self.page();
-        let Some(pages) = Pages::around(address, size, page) else { return };
+        let Some(pages) = Pages::around(address, size, page) else { return Ok(()) };
         let mut at = pages.start;
         while at < pages.end() {
             let (end, newest, granted) = self.newest_from(at, pages.end(), page);
@@ -388,10 +413,14 @@ impl<P: Platform> Access<'_, P> {
             let result =
                 self.svm_set(piece, &flags_of(newest), shut_out, Some(SvmAttributeType::NO_ACCESS));
             if let Err(error) = result {
+                if error.status == Status::KERNEL_IO_CHANNEL_NOT_OPENED {
+                    return Err(error);
+                }
                 debug!(self.context.options().logger, "{}", error);
             }
             at = end;
         }
+        Ok(())
     }
 
     /// The newest registration that covers a page, up to which address that is so,
@@ -431,6 +460,7 @@ impl<P: Platform> Access<'_, P> {
             None => self.machine(|machine| Ok(machine.gpus_in_use()))?,
         };
         let pages = Pages::around(address, size, self.page()).ok_or(Error::argument(2))?;
+        let _attributing = self.memory.attributing.acquire(self.os());
         self.svm_set(pages, &[], gpus, Some(SvmAttributeType::ACCESS_IN_PLACE))?;
         let mut books = self.memory.lock(self.os());
         if let Some((key, User::Attributed(_))) = books.user_at(address, size) {

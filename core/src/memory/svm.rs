@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::access::Access;
 use super::gpu_set::GpuSet;
@@ -24,25 +24,42 @@ use crate::uapi::kfd::{
 /// What stands for no node in the C interface (`INVALID_NODEID`).
 const NO_NODE: u32 = u32::MAX;
 
+/// The largest request that the library makes by itself.
+#[derive(FromBytes, IntoBytes)]
+#[repr(C)]
+struct SetRequest {
+    block: Svm,
+    /// Flags to set and to clear, and the access of each GPU.
+    attributes: [SvmAttribute; GPUS_MAX + 2],
+}
+
+fn block(pages: Pages, op: SvmOp, attributes: &[SvmAttribute]) -> Result<Svm, Error> {
+    Ok(Svm {
+        start_addr: pages.start,
+        size: pages.length,
+        op,
+        nattr: u32::try_from(attributes.len()).map_err(|_| Error::argument(3))?,
+    })
+}
+
 impl<P: Platform> Access<'_, P> {
     fn svm(&self, pages: Pages, op: SvmOp, attributes: &[SvmAttribute]) -> Result<Vec<u8>, Error> {
-        let object = error::Object::Address(pages.start);
-        let block = Svm {
-            start_addr: pages.start,
-            size: pages.length,
-            op,
-            nattr: u32::try_from(attributes.len()).map_err(|_| Error::argument(3))?,
-        };
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(
-            block.as_bytes().len().saturating_add(attributes.as_bytes().len()),
-        )?;
-        try_extend_from_slice(&mut bytes, block.as_bytes())?;
+        let size = size_of::<Svm>().saturating_add(attributes.as_bytes().len());
+        bytes.try_reserve_exact(size)?;
+        try_extend_from_slice(&mut bytes, block(pages, op, attributes)?.as_bytes())?;
         try_extend_from_slice(&mut bytes, attributes.as_bytes())?;
-        let kfd = self.channel.files.kfd().ok_or(Error::not_open())?;
-        execute_with_tail::<P, Svm>(self.channel.platform, kfd, &mut bytes)
-            .map_err(|errno| refused::<Svm>(errno, Status::ERROR, object))?;
+        self.send(pages, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Sends a block with its attributes.
+    fn send(&self, pages: Pages, bytes: &mut [u8]) -> Result<(), Error> {
+        let object = error::Object::Address(pages.start);
+        let kfd = self.channel.files.kfd().ok_or(Error::not_open())?;
+        execute_with_tail::<P, Svm>(self.channel.platform, kfd, bytes)
+            .map(drop)
+            .map_err(|errno| refused::<Svm>(errno, Status::ERROR, object))
     }
 
     /// Sets flags of pages, and one kind of access for some GPUs, in one request.
@@ -53,8 +70,6 @@ impl<P: Platform> Access<'_, P> {
         gpus: GpuSet,
         access: Option<SvmAttributeType>,
     ) -> Result<(), Error> {
-        let none = SvmAttribute { r#type: SvmAttributeType::SET_FLAGS, value: 0 };
-        let mut attributes = [none; GPUS_MAX + 2];
         let mut room = None;
         let ids = match access {
             Some(_) => self.memory.gpu_ids_of(gpus, &mut room),
@@ -64,13 +79,18 @@ impl<P: Platform> Access<'_, P> {
             r#type: access.unwrap_or(SvmAttributeType::NO_ACCESS),
             value: gpu_id,
         });
+        // Without an allocation: what takes access back must not fail for want of one.
+        let mut request = SetRequest::new_zeroed();
         let mut used = 0_usize;
-        for (to, attribute) in attributes.iter_mut().zip(flags.iter().copied().chain(accesses)) {
+        let attributes = flags.iter().copied().chain(accesses);
+        for (to, attribute) in request.attributes.iter_mut().zip(attributes) {
             *to = attribute;
             used = used.saturating_add(1);
         }
-        let attributes = attributes.get(..used).unwrap_or_default();
-        self.svm(pages, SvmOp::SET_ATTR, attributes).map(drop)
+        let used = request.attributes.get(..used).unwrap_or_default();
+        let size = size_of::<Svm>().saturating_add(used.as_bytes().len());
+        request.block = block(pages, SvmOp::SET_ATTR, used)?;
+        self.send(pages, request.as_mut_bytes().get_mut(..size).unwrap_or_default())
     }
 
     /// Translates the nodes of attributes into the driver's words. In a question the
