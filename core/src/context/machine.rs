@@ -59,7 +59,7 @@ impl Machine {
     /// # Errors
     /// INVALID_NODE_UNIT.
     pub fn node(&self, node_id: u32) -> Result<&Node, Error> {
-        self.snapshot.node(node_id).ok_or(no_such_node(node_id))
+        self.snapshot.node(node_id).ok_or_else(|| no_such_node(node_id))
     }
 
     /// The GPU with this public id.
@@ -94,7 +94,7 @@ impl Machine {
     pub(crate) fn scene(&self, node_id: u32) -> Result<Scene, Error> {
         let place = usize::try_from(node_id).ok();
         let scene = place.and_then(|place| self.scenes.get(place));
-        scene.copied().ok_or(no_such_node(node_id))
+        scene.copied().ok_or_else(|| no_such_node(node_id))
     }
 
     /// The GPUs that the context uses.

@@ -133,7 +133,7 @@ impl<P: Platform> Access<'_, P> {
         if has(MemoryFlags::NO_ADDRESS) && has(MemoryFlags::ONLY_ADDRESS) {
             return Err(Error::argument(4));
         }
-        let owner = scene.owner.ok_or(Error::argument(1))?;
+        let owner = scene.owner.ok_or_else(|| Error::argument(1))?;
         self.allocate_device(&request, &scene, owner)
     }
 
@@ -184,14 +184,14 @@ impl<P: Platform> Access<'_, P> {
         scene: &Scene,
         owner: Owner,
     ) -> Result<u64, Error> {
-        let no_memory = Error::no_memory(request.size);
+        let no_memory = || Error::no_memory(request.size);
         let flags = request.flags;
         let has = |flag| flags.contains(flag);
         let page = self.page();
-        let size = round_up(request.size, page).ok_or(no_memory)?;
+        let size = round_up(request.size, page).ok_or_else(no_memory)?;
         // The GPU sees the ring of an AQL queue twice.
         let copies = if has(MemoryFlags::AQL_QUEUE) { 2 } else { 1 };
-        let length = size.checked_mul(copies).ok_or(no_memory)?;
+        let length = size.checked_mul(copies).ok_or_else(no_memory)?;
         let alignment = alignment_for(length, request.alignment, u64::max(page, owner.alignment));
         let fixed = has(MemoryFlags::FIXED_ADDRESS).then_some(request.address);
         let kind = if has(MemoryFlags::NO_ADDRESS) { Kind::Unaddressed } else { Kind::Device };
@@ -217,7 +217,7 @@ impl<P: Platform> Access<'_, P> {
         } else if let Some(gpuvm) = owner.gpuvm {
             self.gpuvm_span(owner.place, gpuvm, length, alignment, fixed, object)?
         } else {
-            let bounds = scene.svm.ok_or(no_memory)?;
+            let bounds = scene.svm.ok_or_else(no_memory)?;
             self.process_span(Source::Device, bounds, alignment, fixed, object)?
         };
         let address = match (kind, owner.gpuvm) {
@@ -261,11 +261,11 @@ impl<P: Platform> Access<'_, P> {
 
     /// Memory of the host: the process's own pages or the driver's.
     fn allocate_host(&self, request: &AllocationRequest, scene: &Scene) -> Result<u64, Error> {
-        let no_memory = Error::no_memory(request.size);
+        let no_memory = || Error::no_memory(request.size);
         let flags = request.flags;
         let has = |flag| flags.contains(flag);
         let page = self.page();
-        let size = round_up(request.size, page).ok_or(no_memory)?;
+        let size = round_up(request.size, page).ok_or_else(no_memory)?;
         let fixed = has(MemoryFlags::FIXED_ADDRESS).then_some(request.address);
         let object = |kind, length| Object {
             state: State::Reserved,
@@ -300,7 +300,7 @@ impl<P: Platform> Access<'_, P> {
             self.publish(span.start, Handles::None, 0);
             return Ok(span.start);
         }
-        let owner = scene.owner.or(scene.first).ok_or(no_memory)?;
+        let owner = scene.owner.or(scene.first).ok_or_else(no_memory)?;
         let userptr = !has(MemoryFlags::NON_PAGED)
             && !has(MemoryFlags::GTT_ACCESS)
             && self.context.options().userptr_for_paged_memory
@@ -318,7 +318,7 @@ impl<P: Platform> Access<'_, P> {
             }
         }
         let copies = if has(MemoryFlags::AQL_QUEUE) { 2 } else { 1 };
-        let length = size.checked_mul(copies).ok_or(no_memory)?;
+        let length = size.checked_mul(copies).ok_or_else(no_memory)?;
         let span =
             self.process_span(Source::Device, bounds, alignment, fixed, object(Kind::Gtt, length))?;
         let buffer = Buffer {
@@ -382,7 +382,7 @@ impl<P: Platform> Access<'_, P> {
         (size, alignment, fixed): (u64, u64, Option<u64>),
         object: Object,
     ) -> Result<u64, Error> {
-        let bounds = scene.svm.ok_or(Error::no_memory(size))?;
+        let bounds = scene.svm.ok_or_else(|| Error::no_memory(size))?;
         let span = self.process_span(Source::Host, bounds, alignment, fixed, object)?;
         let made = self.open_pages(request, scene, span, size).and_then(|bound| {
             let flags = flags | AllocMemoryFlags::USERPTR;
@@ -703,9 +703,10 @@ impl<P: Platform> Access<'_, P> {
         own: bool,
     ) -> Result<Span, Error> {
         let os = self.os();
+        let requested = object.length;
         let guard = u64::from(self.context.options().guard_pages).saturating_mul(self.page());
-        let no_memory = Error::no_memory(object.length);
-        let length = object.length.checked_add(guard).ok_or(no_memory)?;
+        let no_memory = || Error::no_memory(requested);
+        let length = object.length.checked_add(guard).ok_or_else(no_memory)?;
         if let Some(address) = fixed {
             return self.fixed_span(address, bounds, object);
         }
@@ -805,7 +806,8 @@ impl<P: Platform> Access<'_, P> {
     fn window_span(&self, length: u64, alignment: u64, object: Object) -> Result<Span, Error> {
         let mut books = self.memory.lock(self.os());
         books.objects.reserve(1)?;
-        let start = books.window.take(length, alignment)?.ok_or(Error::no_memory(length))?;
+        let start =
+            books.window.take(length, alignment)?.ok_or_else(|| Error::no_memory(length))?;
         let span = Span { start, length, home: Home::Window };
         // Room was made.
         let _ = books.objects.insert(start, Object { span, ..object });
@@ -824,20 +826,20 @@ impl<P: Platform> Access<'_, P> {
     ) -> Result<Span, Error> {
         let mut books = self.memory.lock(self.os());
         books.objects.reserve(1)?;
-        let refused = Error::no_memory(length);
-        let own = books.gpuvm.get_mut(usize::from(place)).ok_or(refused)?;
+        let refused = || Error::no_memory(length);
+        let own = books.gpuvm.get_mut(usize::from(place)).ok_or_else(refused)?;
         if own.is_none() {
             let mut space = FreeSpace::new();
             let first = gpuvm.base.saturating_add(GPUVM_FIRST);
             space.add(first, gpuvm.limit.saturating_sub(first))?;
             *own = Some(Gpuvm { base: gpuvm.base, space });
         }
-        let space = &mut own.as_mut().ok_or(refused)?.space;
+        let space = &mut own.as_mut().ok_or_else(refused)?.space;
         let start = match fixed {
             Some(start) => space.take_at(start, length)?.then_some(start),
             None => space.take(length, alignment)?,
         };
-        let span = Span { start: start.ok_or(refused)?, length, home: Home::Gpuvm(place) };
+        let span = Span { start: start.ok_or_else(refused)?, length, home: Home::Gpuvm(place) };
         // Room was made.
         let _ = books.objects.insert(span.start, Object { span, ..object });
         Ok(span)

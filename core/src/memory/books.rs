@@ -186,28 +186,42 @@ impl Memory {
     }
 
     /// The same for an object that was found already.
+    #[inline]
     pub(super) fn settled_from<'a, O: Os>(
         &'a self,
         os: &'a O,
+        books: Guard<'a, Books, O>,
+        place: Option<Place>,
+        find: impl Fn(&Books) -> Option<Place>,
+    ) -> (Guard<'a, Books, O>, Option<Place>) {
+        match place.map(|place| books.state_of(place)) {
+            Some(State::Live) | None => (books, place),
+            // Being made: not there yet for anybody else.
+            Some(State::Reserved) => (books, None),
+            Some(State::Busy) => self.wait_for_turn(os, books, find),
+        }
+    }
+
+    #[cold]
+    fn wait_for_turn<'a, O: Os>(
+        &'a self,
+        os: &'a O,
         mut books: Guard<'a, Books, O>,
-        mut place: Option<Place>,
         find: impl Fn(&Books) -> Option<Place>,
     ) -> (Guard<'a, Books, O>, Option<Place>) {
         loop {
-            let state = place.and_then(|place| books.objects.at(place)).map(|(_, o)| o.state);
-            match state {
-                Some(State::Busy) => {}
-                // Being made: not there yet for anybody else.
-                Some(State::Reserved) => return (books, None),
-                Some(State::Live) | None => return (books, place),
-            }
             let turn = self.turn.load(Ordering::Relaxed);
             books.waiters = books.waiters.saturating_add(1);
             drop(books);
             let _ = os.futex_wait(&self.turn, turn, None);
             books = self.lock(os);
             books.waiters = books.waiters.saturating_sub(1);
-            place = find(&books);
+            let place = find(&books);
+            match place.map(|place| books.state_of(place)) {
+                Some(State::Live) | None => return (books, place),
+                Some(State::Reserved) => return (books, None),
+                Some(State::Busy) => {}
+            }
         }
     }
 
@@ -244,6 +258,11 @@ impl Memory {
 pub(super) type GpuIds = Option<[u32; GPUS_MAX]>;
 
 impl Books {
+    /// How far an object has come; one that is not there is nobody's to see.
+    fn state_of(&self, place: Place) -> State {
+        self.objects.at(place).map_or(State::Reserved, |(_, object)| object.state)
+    }
+
     /// Gives addresses back to where they came from. Not for mappings of their own.
     pub(super) fn give(&mut self, span: Span) {
         let Span { start, length, home } = span;

@@ -50,13 +50,13 @@ impl<'a, P: Platform> Access<'a, P> {
     pub(crate) fn pointer_info(&self, address: u64) -> Result<PointerInfo<'a>, Error> {
         let page = self.page();
         let unknown =
-            Error::library(Status::ERROR, Operation::LookUp, error::Object::Address(address));
+            || Error::library(Status::ERROR, Operation::LookUp, error::Object::Address(address));
         let books = self.memory.lock(self.os());
         let object = books.around(address).and_then(|place| books.objects.at(place));
         let object = object.filter(|(_, object)| {
             object.state != State::Reserved && object.kind != Kind::ScratchPart
         });
-        let Some((key, object)) = object else { return Err(unknown) };
+        let Some((key, object)) = object else { return Err(unknown()) };
         let Found { info, registered, mapped } = found(key, object, page);
         drop(books);
         Ok(PointerInfo {
@@ -92,7 +92,7 @@ impl<'a, P: Platform> Access<'a, P> {
     /// Attaches a number of the caller to what begins at an address.
     pub(crate) fn set_user_data(&self, address: u64, data: u64) -> Result<(), Error> {
         let unknown =
-            Error::library(Status::ERROR, Operation::LookUp, error::Object::Address(address));
+            || Error::library(Status::ERROR, Operation::LookUp, error::Object::Address(address));
         let page = self.page();
         let mut books = self.memory.lock(self.os());
         let place = match books.user_at(address, 0) {
@@ -104,7 +104,7 @@ impl<'a, P: Platform> Access<'a, P> {
                 matches!(object.kind, Kind::Registered { .. }) || key == address
             })
         });
-        let object = place.and_then(|place| books.objects.value_mut(place)).ok_or(unknown)?;
+        let object = place.and_then(|place| books.objects.value_mut(place)).ok_or_else(unknown)?;
         object.user_data = data;
         Ok(())
     }
