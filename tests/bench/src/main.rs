@@ -15,7 +15,7 @@ use std::{env, fs};
 
 use hsakmt_bench::cost::{Cost, file_reads, measure, simulated};
 use hsakmt_bench::folder::FolderMachine;
-use hsakmt_bench::{c_abi, captured, instructions, rust_api, tree_of};
+use hsakmt_bench::{c_abi, captured, instructions, rust_api, threads, tree_of};
 use hsakmt_core::context::GpuSelection;
 use hsakmt_linux_shim::heap::Heap;
 use hsakmt_topology_tests::{ScratchFolder, captures, complete};
@@ -82,7 +82,20 @@ fn main() -> ExitCode {
             within &= tell_instructions(way, label, &folder, &scratch);
         }
     }
+    println!();
+    tell_throughput();
     if check && !within { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Prints what several threads get done, each with memory of its own. Times, and so
+/// nothing to check.
+fn tell_throughput() {
+    const CYCLES: u32 = 100_000;
+    for count in [1, 2, 4] {
+        let seconds = threads::cycles(count, CYCLES).expect("a machine").as_secs_f64();
+        let rate = f64::from(CYCLES) * f64::from(count) / seconds;
+        println!("allocate, map, unmap, free by {count} threads: {rate:.0} cycles a second");
+    }
 }
 
 fn cpus() -> String {
