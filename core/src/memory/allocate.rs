@@ -662,20 +662,16 @@ impl<P: Platform> Access<'_, P> {
         let covered = cover(span.start, visible);
         let mut books = self.memory.lock(self.os());
         if !covered {
-            if let Some(free) = books.aside.iter_mut().find(|entry| entry.is_none()) {
-                *free = Some((span.start, visible));
-            }
+            // Without room even for that it is the end of the context that unmaps it.
+            let _ = try_push(&mut books.aside, (span.start, visible));
             return false;
         }
         // What was set aside before may go now. Its addresses stay unused.
-        let retried = books.aside.iter_mut().find(|entry| entry.is_some()).and_then(Option::take);
+        let retried = books.aside.pop();
         drop(books);
         if let Some((start, length)) = retried {
             if !cover(start, length) {
-                let mut books = self.memory.lock(self.os());
-                if let Some(free) = books.aside.iter_mut().find(|entry| entry.is_none()) {
-                    *free = Some((start, length));
-                }
+                let _ = try_push(&mut self.memory.lock(self.os()).aside, (start, length));
             }
         }
         true

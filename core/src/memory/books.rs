@@ -6,6 +6,7 @@
 //! to write down what has become of it. Others that want the same object wait on
 //! [`Memory::turn`]; others that want another one do not.
 
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::free_space::FreeSpace;
@@ -104,7 +105,7 @@ pub(super) struct Books {
     /// Mappings of device memory that only a debugger needs.
     pub(super) debugger_mappings: u32,
     /// Mappings that a free could not take down; tried again by later ones.
-    pub(super) aside: [Option<(u64, u64)>; 8],
+    pub(super) aside: Vec<(u64, u64)>,
 }
 
 /// A context's memory.
@@ -146,7 +147,7 @@ impl Memory {
                 orders: 0,
                 waiters: 0,
                 debugger_mappings: 0,
-                aside: [None; 8],
+                aside: Vec::new(),
             }),
             turn: AtomicU32::new(0),
             node_sets: NodeSets::new(),

@@ -5,10 +5,11 @@ use super::access::Access;
 use super::books::{Books, User};
 use super::gpu_set::GpuSet;
 use super::object::{Handles, Home, Kind, Object, Span};
+use super::regions::to_usize;
 use super::tree::Place;
 use crate::error::{self, Error, Operation, Status};
 use crate::lock::Guard;
-use crate::seam::Platform;
+use crate::seam::{Os, Platform};
 
 /// What an object's end needs to know of it.
 struct Remains {
@@ -272,7 +273,11 @@ impl<P: Platform> Access<'_, P> {
             return;
         }
         let (device, host) = (books.device.take_all(), books.host.take_all());
+        let aside = core::mem::take(&mut books.aside);
         drop(books);
+        for (start, length) in aside {
+            let _ = to_usize(start).and_then(|start| os.unmap(start, to_usize(length)?));
+        }
         for region in device.into_iter().chain(host) {
             let _ = region.release(os);
         }
