@@ -431,7 +431,8 @@ impl<P: Platform> Access<'_, P> {
         let rights = Protection::READ | Protection::WRITE;
         os.protect(start, length, rights)
             .map_err(|errno| failed(Operation::ProtectMemory, errno))?;
-        if matches!(span.home, Home::Own(_)) {
+        // Of its region small memory has the advice already.
+        if !matches!(span.home, Home::Host) {
             let _ = os.advise(start, length, Advice::DontFork);
             if size >= HUGE_PAGE {
                 let _ = os.advise(start, length, Advice::HugePage);
