@@ -384,17 +384,22 @@ impl<P: Platform> Access<'_, P> {
     ) -> Result<u64, Error> {
         let bounds = scene.svm.ok_or_else(|| Error::no_memory(size))?;
         let span = self.process_span(Source::Host, bounds, alignment, fixed, object)?;
-        let made = self.open_pages(request, scene, span, size).and_then(|bound| {
+        let make = || {
+            let bound = self.open_pages(request, scene, span, size)?;
             let flags = flags | AllocMemoryFlags::USERPTR;
-            let handles = self.make_userptr(owner, span.start, span.start, size, flags, span);
-            match handles {
+            match self.make_userptr(owner, span.start, span.start, size, flags, span) {
                 Ok(handles) => Ok((handles, bound)),
                 Err(error) => {
                     self.close_pages(span, size, bound);
                     Err(error)
                 }
             }
-        });
+        };
+        let made = match make() {
+            // An access that strayed here, as for other buffers.
+            Err(Error { errno: Some(Errno::EADDRINUSE), .. }) if self.replace(span) => make(),
+            made => made,
+        };
         match made {
             Ok((handles, bound)) => {
                 let mut books = self.memory.lock(self.os());
@@ -552,11 +557,27 @@ impl<P: Platform> Access<'_, P> {
     /// Maps addresses of ours anew, without contents or rights; whether that could
     /// help.
     fn refresh(&self, span: Span, buffer: &Buffer) -> bool {
-        let ours = matches!(span.home, Home::Device | Home::Own(_)) && buffer.source == 0;
+        // Pages of the process have rights and advice that would be lost.
+        let has_pages = buffer.source.wrapping_sub(span.start) < span.length;
+        !has_pages && self.replace(span)
+    }
+
+    /// Maps addresses of ours anew as their region was; whether they are ours.
+    fn replace(&self, span: Span) -> bool {
+        let os = self.os();
+        let advice = match span.home {
+            Home::Device | Home::Own(_) => &[],
+            Home::Host => self.memory.lock(os).host.advice(),
+            _ => return false,
+        };
         let (Ok(start), Ok(length)) = (to_usize(span.start), to_usize(span.length)) else {
             return false;
         };
-        ours && self.os().map(reservation(Placement::Replace(start), length)).is_ok()
+        let replaced = os.map(reservation(Placement::Replace(start), length)).is_ok();
+        for &advice in advice.iter().filter(|_| replaced) {
+            let _ = os.advise(start, length, advice);
+        }
+        replaced
     }
 
     /// Lets the CPU see a buffer at its GPU address; how many bytes of it.
