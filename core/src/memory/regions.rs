@@ -2,8 +2,8 @@
 //! space.
 //!
 //! A region is reserved without memory behind it. The first one is modest, each
-//! further one twice as long; where the system refuses one, half of it is tried,
-//! down to what the one allocation needs.
+//! further one twice as long as the one before; where the system refuses one, half
+//! of it is tried, down to what the one allocation needs.
 
 use alloc::vec::Vec;
 
@@ -37,6 +37,16 @@ pub(super) struct Regions {
     next: u64,
     /// What the system is told about each region.
     advice: &'static [Advice],
+}
+
+/// A region to be reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Growth {
+    /// Bytes, if the system gives as many.
+    wish: u64,
+    /// What the one allocation needs: bytes, and their alignment.
+    length: u64,
+    alignment: u64,
 }
 
 /// A range that was taken from the system.
@@ -124,13 +134,10 @@ impl Regions {
         Regions { space: FreeSpace::new(), reserved: Vec::new(), next: FIRST, advice }
     }
 
-    /// How long the next region is to be, and at least.
-    pub(super) fn growth(&self, length: u64, alignment: u64) -> (u64, u64) {
-        let least = length
-            .saturating_add(alignment)
-            .checked_next_multiple_of(HUGE_PAGE)
-            .unwrap_or(u64::MAX);
-        (u64::max(self.next, least), least)
+    /// The next region, for an allocation of this length and alignment.
+    pub(super) fn growth(&self, length: u64, alignment: u64) -> Growth {
+        let whole = length.checked_next_multiple_of(HUGE_PAGE).unwrap_or(length);
+        Growth { wish: u64::max(self.next, whole), length, alignment }
     }
 
     pub(super) fn advice(&self) -> &'static [Advice] {
@@ -144,7 +151,7 @@ impl Regions {
     pub(super) fn add(&mut self, region: Reserved) -> Result<(), Error> {
         self.reserved.try_reserve(1)?;
         self.space.add(region.aligned, region.usable())?;
-        self.next = u64::min(self.next.saturating_mul(2), LONGEST);
+        self.next = u64::min(region.usable().saturating_mul(2), LONGEST);
         try_push(&mut self.reserved, region)
     }
 
@@ -159,15 +166,18 @@ impl Regions {
 /// Reserves a region, as long as wished or, where the system refuses, shorter.
 ///
 /// # Errors
-/// NO_MEMORY when not even the least length is there.
+/// NO_MEMORY when not even the one allocation has room.
 pub(super) fn reserve_region<O: Os>(
     os: &O,
-    (mut length, least): (u64, u64),
+    growth: Growth,
     bounds: Aperture,
     advice: &[Advice],
 ) -> Result<Reserved, Error> {
+    let Growth { wish: mut length, length: least, alignment } = growth;
+    let page = os.page_size() as u64;
     loop {
-        match reserve(os, length, HUGE_PAGE, bounds) {
+        let huge = if length < HUGE_PAGE { 0 } else { HUGE_PAGE };
+        match reserve(os, length, u64::max(alignment, huge), bounds) {
             Ok(region) => {
                 for &advice in advice {
                     // What the kernel does not know, it does not do.
@@ -177,7 +187,10 @@ pub(super) fn reserve_region<O: Os>(
                 return Ok(region);
             }
             Err(error) if length <= least => return Err(error),
-            Err(_) => length = u64::max(least, length.checked_div(2).unwrap_or(0)),
+            Err(_) => {
+                let half = length.checked_div(2).unwrap_or(0);
+                length = u64::max(least, half.saturating_sub(half.checked_rem(page).unwrap_or(0)));
+            }
         }
     }
 }
