@@ -854,6 +854,7 @@ impl<P: Platform> Access<'_, P> {
         }
         let space = &mut own.as_mut().ok_or_else(refused)?.space;
         let start = match fixed {
+            Some(start) if start & self.page().wrapping_sub(1) != 0 => None,
             Some(start) => space.take_at(start, length)?.then_some(start),
             None => space.take(length, alignment)?,
         };
