@@ -4,6 +4,9 @@
 //! The address space, the clocks and the threads are those of the running
 //! Linux; files, devices, forks and the driver are simulated.
 
+mod altered;
+
+pub use altered::{Alteration, Altered};
 use hsakmt_core::context::Options;
 use hsakmt_core::error::Error;
 use hsakmt_core::process::{ContextHandle, Guard, Opening, Process};
