@@ -486,7 +486,8 @@ fn one_pointer_registered_by_two_threads_is_one_object() {
         let register =
             |guard: &Guard<'_, Platform>| guard.register_memory(address, size, TO_REGISTER, None);
         let race = stage.race((1, point), register, register).unwrap();
-        (race.first.unwrap(), race.second.unwrap());
+        race.first.unwrap();
+        race.second.unwrap();
         assert!(!race.waited);
         assert_eq!(held(&stage.machine).buffers.len(), before.len() + 1, "one buffer");
         let guard = stage.enter();
