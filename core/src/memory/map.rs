@@ -23,6 +23,17 @@ pub(super) struct Target {
     pub(super) place: Option<Place>,
 }
 
+impl Target {
+    /// Where the object is, if the address means it still: another may have taken
+    /// its place while somebody waited.
+    fn found_again(self, books: &Books, address: u64, size: u64, page: u64) -> Option<Place> {
+        match books.meaning(address, size, page) {
+            Meaning::Object(target) if target.key == self.key => target.place,
+            _ => None,
+        }
+    }
+}
+
 /// What an address means.
 enum Meaning {
     Object(Target),
@@ -105,9 +116,9 @@ impl<P: Platform> Access<'_, P> {
                     return self.map_unknown(address, size, wanted);
                 }
             };
-            let (mut books, place) = self
-                .memory
-                .settled_from(os, books, target.place, |books| books.objects.find(target.key));
+            let (mut books, place) = self.memory.settled_from(os, books, target.place, |books| {
+                target.found_again(books, address, size, page)
+            });
             let Some((place, object)) =
                 place.and_then(|place| Some((place, books.objects.value_mut(place)?)))
             else {
@@ -234,9 +245,9 @@ impl<P: Platform> Access<'_, P> {
                 return self.unmap_unknown(address);
             }
         };
-        let (mut books, place) = self
-            .memory
-            .settled_from(os, books, target.place, |books| books.objects.find(target.key));
+        let (mut books, place) = self.memory.settled_from(os, books, target.place, |books| {
+            target.found_again(books, address, 0, page)
+        });
         let Some((place, object)) =
             place.and_then(|place| Some((place, books.objects.value_mut(place)?)))
         else {

@@ -734,7 +734,7 @@ impl Alteration for Refusal {
         call: &mut Call<'_, '_>,
     ) -> Result<u32, Errno> {
         let word = |at: usize| u64::from_ne_bytes(call.block[at..at + 8].try_into().unwrap());
-        let flags = (call.name == ALLOC).then(|| (word(32) >> 32) as u32).unwrap_or(0);
+        let flags = if call.name == ALLOC { (word(32) >> 32) as u32 } else { 0 };
         if flags & AllocMemoryFlags::USERPTR.bits() != 0 {
             let (source, size) = (word(24), word(8));
             self.populated.borrow_mut().push(populated(source, size));
