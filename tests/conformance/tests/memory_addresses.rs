@@ -503,6 +503,41 @@ fn regions_grow_and_shrink_with_what_the_system_gives() {
     }
 }
 
+/// A system whose own choice is beyond what GPUs reach, as with 48 bits of user
+/// addresses on arm64.
+struct HighFirst(Cell<u32>);
+
+impl Alteration for HighFirst {
+    fn map(&self, os: &impl Os, mapping: Mapping) -> Result<usize, Errno> {
+        if mapping.placement == Placement::Anywhere {
+            self.0.set(self.0.get() + 1);
+            return Ok(1 << 47);
+        }
+        os.map(mapping)
+    }
+}
+
+#[test]
+fn an_address_beyond_reach_is_given_back_for_one_within() {
+    let machine = machine("rx7900:svm=0");
+    let high = HighFirst(Cell::new(0));
+    in_context(Altered::new(machine.spawn(Linux), &high), &Options::default(), |guard| {
+        let gpu = first_gpu(guard);
+        high.0.set(0);
+        for flags in [VRAM, PAGED, ADDRESSES] {
+            for size in [PAGE, 4 * MIB, GIB] {
+                if flags == PAGED && size == GIB {
+                    continue;
+                }
+                let address = guard.allocate_memory(&request(gpu, size, flags)).unwrap();
+                assert!(address + size <= 1 << 47, "{address:#x}");
+                guard.free_memory(address, size).unwrap();
+            }
+        }
+        assert!(high.0.get() >= 3);
+    });
+}
+
 #[test]
 fn a_limit_of_addresses_leaves_room_for_small_allocations() {
     let machine = machine("rx7900:svm=0");
