@@ -115,6 +115,9 @@ pub(super) fn reserve<O: Os>(
         }
         let _ = to_usize(start).and_then(|start| os.unmap(start, to_usize(whole)?));
     }
+    // x86-64 gives nobody the last page of 47 bits (TASK_SIZE_MAX).
+    let limit = u64::min(bounds.limit, USER_END.saturating_sub(page).saturating_sub(1));
+    let bounds = Aperture { limit, ..bounds };
     // Another thread may be as fast: a few tries.
     for _ in 0..8 {
         let Some(start) = highest_free(os, length, alignment, bounds)? else { break };
