@@ -202,19 +202,25 @@ fn places(
     snapshot: &Snapshot,
     apertures: &[ProcessDeviceApertures],
 ) -> Result<Vec<GpuPlace>, Error> {
-    let node_of = |gpu: &ProcessDeviceApertures| snapshot.by_gpu_id(gpu.gpu_id);
     let mut places = Vec::new();
-    for gpu in apertures {
-        let node = node_of(gpu);
-        let has_link = |other: &ProcessDeviceApertures| {
-            let other = node_of(other).and_then(|other| snapshot.node(other));
-            other.is_some_and(|other| other.links.iter().any(|link| Some(link.node_to) == node))
-        };
-        let linked = (0..)
-            .zip(apertures)
-            .filter(|(_, other)| node.is_some() && (other.gpu_id == gpu.gpu_id || has_link(other)));
-        let peers = linked.fold(GpuSet::NONE, |set, (place, _)| set.with(GpuSet::one(place)));
+    let mut place_of = Vec::new();
+    try_extend(&mut place_of, snapshot.nodes().iter().map(|_| None))?;
+    for (place, gpu) in (0..).zip(apertures) {
+        let node = snapshot.by_gpu_id(gpu.gpu_id);
+        if let Some(cell) = node.and_then(|node| place_of.get_mut(node as usize)) {
+            *cell = Some(place);
+        }
+        let peers = if node.is_some() { GpuSet::one(place) } else { GpuSet::NONE };
         try_push(&mut places, GpuPlace { gpu_id: gpu.gpu_id, node, peers })?;
+    }
+    for (node, place) in snapshot.nodes().iter().zip(&place_of) {
+        let Some(place) = *place else { continue };
+        for link in &node.links {
+            let to = place_of.get(link.node_to as usize).copied().flatten();
+            if let Some(to) = to.and_then(|to: u8| places.get_mut(usize::from(to))) {
+                to.peers = to.peers.with(GpuSet::one(place));
+            }
+        }
     }
     Ok(places)
 }
