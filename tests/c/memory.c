@@ -10,8 +10,6 @@
  * - ProcessVMRead and ProcessVMWrite are implemented in 5.2.3; later versions and this library
  *   answer NOT_IMPLEMENTED.
  * - QueryPointerInfo and SetMemoryUserData of a closed library: 5.2.3 crashes.
- * - On GPUs with the SVM calls 5.2.3 registers by user pointer all the same, and refuses addresses
- *   that nobody registered; later versions and this library leave both to the SVM calls.
  * - Mapping an unknown address: 5.2.3 answers ERROR, later versions and this library
  *   INVALID_PARAMETER.
  * - *AlternateVAGPU of MapMemoryToGPUNodes: 5.2.3 writes it for user pointers only, this library
@@ -130,7 +128,7 @@ static void read_machine(void)
     }
     if (!gpu_count)
         svm = 0;
-    unregistered = svm && !REFERENCE;
+    unregistered = svm && HSAKMT_ABI_GENERATION >= 2025;
     printf("# %u nodes, %u GPUs, %s, %s, KFD 1.%u\n", node_count, gpu_count,
            discrete ? "discrete" : "not discrete", svm ? "SVM" : "no SVM", kfd_minor);
 }

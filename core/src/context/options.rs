@@ -51,6 +51,12 @@ pub struct Options {
     pub guard_pages: u32,
     /// Whether paged host memory is the process's own, rather than the driver's.
     pub userptr_for_paged_memory: bool,
+    /// Whether memory of the caller is registered by attributes where the GPUs have
+    /// the SVM calls, rather than by buffers.
+    pub register_by_attributes: bool,
+    /// Whether GPUs may execute from all memory, and not only from that which was
+    /// asked for with the right.
+    pub all_memory_executable: bool,
     /// Whether GPUs cache nothing.
     pub disable_cache: bool,
     /// Whether video memory is served from system memory.
@@ -74,6 +80,8 @@ impl Default for Options {
             debugger_access: false,
             guard_pages: 1,
             userptr_for_paged_memory: true,
+            register_by_attributes: true,
+            all_memory_executable: false,
             disable_cache: false,
             zero_frame_buffer: false,
             check_user_pointers: false,

@@ -127,7 +127,11 @@ impl<'a, P: Platform> Access<'a, P> {
 
     /// Whether memory of the caller is registered by attributes.
     pub(super) fn svm_api(&self, machine: &Machine) -> bool {
-        self.context.options().svm_api && !self.context.is_secondary() && machine.has_svm_api()
+        let options = self.context.options();
+        options.svm_api
+            && options.register_by_attributes
+            && !self.context.is_secondary()
+            && machine.has_svm_api()
     }
 
     /// Maps buffers on some GPUs; all of them or none.

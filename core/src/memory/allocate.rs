@@ -12,6 +12,7 @@ use super::regions::{
     HUGE_PAGE, Regions, Reserved, reservation, reserve, reserve_region, to_usize,
 };
 use super::{AllocationRequest, MemoryFlags};
+use crate::context::Options;
 use crate::errno::Errno;
 use crate::error::{self, Error, Operation, Status};
 use crate::fallible::try_push;
@@ -52,7 +53,8 @@ fn alignment_for(size: u64, wanted: u64, least: u64) -> u64 {
 }
 
 /// How the driver is to make a buffer of these flags: rights and caching.
-pub(super) fn buffer_flags(flags: MemoryFlags, disable_cache: bool) -> AllocMemoryFlags {
+pub(super) fn buffer_flags(flags: MemoryFlags, options: &Options) -> AllocMemoryFlags {
+    let disable_cache = options.disable_cache;
     let mut to = AllocMemoryFlags::NO_SUBSTITUTE;
     let mut set = |flag, when: bool| {
         if when {
@@ -61,7 +63,10 @@ pub(super) fn buffer_flags(flags: MemoryFlags, disable_cache: bool) -> AllocMemo
     };
     set(AllocMemoryFlags::AQL_QUEUE_MEM, flags.contains(MemoryFlags::AQL_QUEUE));
     set(AllocMemoryFlags::WRITABLE, !flags.contains(MemoryFlags::READ_ONLY));
-    set(AllocMemoryFlags::EXECUTABLE, flags.contains(MemoryFlags::EXECUTE));
+    set(
+        AllocMemoryFlags::EXECUTABLE,
+        flags.contains(MemoryFlags::EXECUTE) || options.all_memory_executable,
+    );
     set(AllocMemoryFlags::COHERENT, !flags.contains(MemoryFlags::COARSE_GRAIN) || disable_cache);
     let uncached = MemoryFlags::UNCACHED | MemoryFlags::AQL_QUEUE;
     set(AllocMemoryFlags::UNCACHED, flags.intersects(uncached) || disable_cache);
@@ -225,8 +230,7 @@ impl<P: Platform> Access<'_, P> {
             (_, Some(gpuvm)) => span.start.saturating_sub(gpuvm.base),
             (_, None) => span.start,
         };
-        let mut to =
-            buffer_flags(flags, self.context.options().disable_cache) | AllocMemoryFlags::VRAM;
+        let mut to = buffer_flags(flags, self.context.options()) | AllocMemoryFlags::VRAM;
         if has(MemoryFlags::HOST_ACCESS) {
             to |= AllocMemoryFlags::PUBLIC;
         }
@@ -306,7 +310,7 @@ impl<P: Platform> Access<'_, P> {
             && self.context.options().userptr_for_paged_memory
             && !self.context.is_secondary()
             && self.memory.userptr_refused.load(Ordering::Relaxed) == 0;
-        let to = buffer_flags(flags, self.context.options().disable_cache);
+        let to = buffer_flags(flags, self.context.options());
         if userptr && !has(MemoryFlags::AQL_QUEUE) {
             let paged = object(Kind::Paged { bound: false }, size);
             match self.allocate_paged(request, scene, owner, to, (size, alignment, fixed), paged) {
@@ -930,7 +934,7 @@ mod tests {
     #[test]
     fn flags_become_the_drivers() {
         use AllocMemoryFlags as To;
-        let of = |flags| buffer_flags(flags, false);
+        let of = |flags| buffer_flags(flags, &Options::default());
         let plain = To::NO_SUBSTITUTE | To::WRITABLE | To::COHERENT;
         assert_eq!(of(MemoryFlags::empty()), plain);
         assert_eq!(of(MemoryFlags::COARSE_GRAIN), To::NO_SUBSTITUTE | To::WRITABLE);
@@ -939,6 +943,9 @@ mod tests {
         assert_eq!(of(MemoryFlags::UNCACHED), plain | To::UNCACHED);
         assert_eq!(of(MemoryFlags::AQL_QUEUE), plain | To::UNCACHED | To::AQL_QUEUE_MEM);
         assert_eq!(of(MemoryFlags::EXTENDED_COHERENT), plain | To::EXT_COHERENT);
-        assert_eq!(buffer_flags(MemoryFlags::COARSE_GRAIN, true), plain | To::UNCACHED);
+        let options = Options { disable_cache: true, ..Options::default() };
+        assert_eq!(buffer_flags(MemoryFlags::COARSE_GRAIN, &options), plain | To::UNCACHED);
+        let options = Options { all_memory_executable: true, ..Options::default() };
+        assert_eq!(buffer_flags(MemoryFlags::empty(), &options), plain | To::EXECUTABLE);
     }
 }

@@ -262,7 +262,7 @@ impl<P: Platform> Access<'_, P> {
             visible: 0,
         };
         let span = self.registration_span(bounds, owner.alignment, object)?;
-        let to = buffer_flags(flags, self.context.options().disable_cache)
+        let to = buffer_flags(flags, self.context.options())
             | AllocMemoryFlags::USERPTR
             | AllocMemoryFlags::WRITABLE
             | AllocMemoryFlags::EXECUTABLE;

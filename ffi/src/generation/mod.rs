@@ -9,8 +9,9 @@
 //! | [`Y2025`] | 2025 | the headers of August 2025 |
 //! | [`Current`] | 2026 | the headers of 2026; the default |
 //!
-//! Everything else that the generations do not share is a name that the older ones lack, but for the
-//! type of one argument. A structure is written through [`caller_memory`], in the layout of the generation and with its
+//! Everything else that the generations do not share is a name that the older ones lack, the type of
+//! one argument, and what callers of 5.2.3 rely on that later versions do otherwise (the constants of
+//! [`Generation`]). A structure is written through [`caller_memory`], in the layout of the generation and with its
 //! stride, so nothing beyond the caller's structure is touched.
 
 #![allow(
@@ -43,6 +44,13 @@ pub trait Decode<I>: Copy {
 pub trait Generation {
     /// Its value of the macro `HSAKMT_ABI_GENERATION`.
     const ABI_GENERATION: u32;
+    /// Whether host memory is registered by attributes of the driver where the GPUs have the SVM
+    /// calls. 5.2.3 registers by user pointer everywhere, and its callers ask for what they have
+    /// registered with `hsaKmtQueryPointerInfo`.
+    const REGISTERS_BY_ATTRIBUTES: bool;
+    /// Whether GPUs may execute from all memory. 5.2.3 makes every buffer so, later versions those
+    /// that were asked for with `ExecuteAccess`.
+    const ALL_MEMORY_EXECUTABLE: bool;
     /// `HsaNodeProperties`.
     type NodeProperties: Encode<internal::NodeProperties>;
     /// `HsaCacheProperties`; callers pass arrays of it.
@@ -66,6 +74,8 @@ pub struct Debian;
 
 impl Generation for Debian {
     const ABI_GENERATION: u32 = 523;
+    const REGISTERS_BY_ATTRIBUTES: bool = false;
+    const ALL_MEMORY_EXECUTABLE: bool = true;
     type NodeProperties = debian::HsaNodeProperties;
     type CacheProperties = debian::HsaCacheProperties;
     type IoLinkProperties = debian::HsaIoLinkProperties;
@@ -81,6 +91,8 @@ pub struct Y2025;
 
 impl Generation for Y2025 {
     const ABI_GENERATION: u32 = 2025;
+    const REGISTERS_BY_ATTRIBUTES: bool = true;
+    const ALL_MEMORY_EXECUTABLE: bool = false;
     type NodeProperties = y2025::HsaNodeProperties;
     type CacheProperties = y2025::HsaCacheProperties;
     type IoLinkProperties = y2025::HsaIoLinkProperties;
@@ -96,6 +108,8 @@ pub struct Current;
 
 impl Generation for Current {
     const ABI_GENERATION: u32 = 2026;
+    const REGISTERS_BY_ATTRIBUTES: bool = true;
+    const ALL_MEMORY_EXECUTABLE: bool = false;
     type NodeProperties = current::HsaNodeProperties;
     type CacheProperties = current::HsaCacheProperties;
     type IoLinkProperties = current::HsaIoLinkProperties;

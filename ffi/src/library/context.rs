@@ -13,7 +13,7 @@ use hsakmt_core::process::{ContextHandle, Opening};
 
 use super::environment::{Environment, apply};
 use super::{Handle, Host, Library, handle_of};
-use crate::generation::caller_memory;
+use crate::generation::{Generation, caller_memory};
 use crate::types::{HSAKMT_STATUS, HsaClockCounters, HsaKFDContext, HsaVersionInfo};
 
 /// The C pointer that stands for a context. It is a number, never followed.
@@ -34,7 +34,12 @@ impl<H: Host> Library<H> {
         result?;
         let Environment { options, log_level } = environment;
         self.set_environment_level(log_level);
-        Ok(Options { logger: self.logger(), ..options })
+        Ok(Options {
+            logger: self.logger(),
+            register_by_attributes: H::Generation::REGISTERS_BY_ATTRIBUTES,
+            all_memory_executable: H::Generation::ALL_MEMORY_EXECUTABLE,
+            ..options
+        })
     }
 
     /// `hsaKmtOpenKFD`
