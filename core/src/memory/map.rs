@@ -301,7 +301,7 @@ impl<P: Platform> Access<'_, P> {
         if request.flags.contains(MemoryFlags::FIXED_ADDRESS) {
             return Err(no_memory);
         }
-        let size = super::allocate::round_up(request.size, SCRATCH_UNIT).ok_or(no_memory)?;
+        let size = super::spans::round_up(request.size, SCRATCH_UNIT).ok_or(no_memory)?;
         let reserved = self.scratch_span(bounds, size, SCRATCH_UNIT)?;
         let span = Span { start: reserved.aligned, length: size, home: Home::Own(reserved) };
         let mut books = self.memory.lock(self.os());
@@ -348,7 +348,7 @@ impl<P: Platform> Access<'_, P> {
             })
             .and_then(|node| self.scene(node.ok_or(wrong)?)?.owner.ok_or(wrong))?;
         let end = address.checked_add(size).ok_or(wrong)?;
-        let length = super::allocate::round_up(size, page).filter(|&length| length != 0);
+        let length = super::spans::round_up(size, page).filter(|&length| length != 0);
         let length = length.ok_or(wrong)?;
         let span = Span { start: address, length, home: Home::Borrowed };
         let mut books = self.memory.lock(self.os());
@@ -362,23 +362,13 @@ impl<P: Platform> Access<'_, P> {
         if !inside || overlaps || address.checked_rem(page) != Some(0) {
             return Err(wrong);
         }
+        let reachable = GpuSet::one(place);
+        let flags = MemoryFlags::empty();
         let object = Object {
             // Others know the address, and wait for what becomes of it.
             state: State::Busy,
-            kind: Kind::ScratchPart,
             span,
-            size,
-            length,
-            handles: Handles::None,
-            node: 0,
-            flags: MemoryFlags::empty(),
-            reachable: GpuSet::one(place),
-            registered: None,
-            mapped: GpuSet::NONE,
-            mappings: 0,
-            registrations: 0,
-            user_data: 0,
-            visible: 0,
+            ..Object::reserved(Kind::ScratchPart, size, length, 0, flags, reachable)
         };
         books.objects.insert(address, object)?;
         drop(books);

@@ -30,12 +30,14 @@
 //! # Layers
 //! `calls` is the face; `allocate`, `free`, `map`, `register`, `svm`, `query` do the
 //! work of an `Access` (context, way to the driver, books); `books` has the lock and
-//! the rule of turns; `regions`, `free_space`, `free_ranges` manage addresses; `tree`
-//! is the ordered map below all of them.
+//! the rule of turns; `spans`, `regions`, `free_space`, `free_ranges` manage
+//! addresses; `buffers` are the driver's, `pages` the process's; `tree` is the ordered
+//! map below all of them.
 
 mod access;
 mod allocate;
 mod books;
+mod buffers;
 mod calls;
 mod flags;
 mod free;
@@ -45,10 +47,12 @@ mod gpu_set;
 mod map;
 mod node_sets;
 mod object;
+mod pages;
 mod pointer;
 mod query;
 mod regions;
 mod register;
+mod spans;
 mod svm;
 mod tree;
 

@@ -120,6 +120,35 @@ pub(super) struct Object {
 }
 
 impl Object {
+    /// One that is being made, without addresses yet: `size` as the caller asked for,
+    /// `length` bytes of GPU addresses.
+    pub(super) const fn reserved(
+        kind: Kind,
+        size: u64,
+        length: u64,
+        node: u32,
+        flags: MemoryFlags,
+        reachable: GpuSet,
+    ) -> Object {
+        Object {
+            state: State::Reserved,
+            kind,
+            span: Span { start: 0, length: 0, home: Home::Borrowed },
+            size,
+            length,
+            handles: Handles::None,
+            node,
+            flags,
+            reachable,
+            registered: None,
+            mapped: GpuSet::NONE,
+            mappings: 0,
+            registrations: 0,
+            user_data: 0,
+            visible: 0,
+        }
+    }
+
     /// Whether the CPU reaches it at its GPU address.
     pub(super) fn is_process_memory(&self) -> bool {
         !matches!(self.kind, Kind::Unaddressed) && !matches!(self.span.home, Home::Gpuvm(_))

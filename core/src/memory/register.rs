@@ -15,11 +15,12 @@
 
 use super::MemoryFlags;
 use super::access::Access;
-use super::allocate::{buffer_flags, round_up};
 use super::books::{Attributed, End, User};
+use super::buffers::buffer_flags;
 use super::gpu_set::GpuSet;
-use super::object::{Handles, Home, Kind, Object, Span, State};
+use super::object::{Kind, Object};
 use super::regions::to_usize;
+use super::spans::round_up;
 use crate::errno::Errno;
 use crate::error::{self, Error, Operation, Status};
 use crate::log::debug;
@@ -245,21 +246,16 @@ impl<P: Platform> Access<'_, P> {
         let scene = self.scene(first.ok_or(refused)?)?;
         let (owner, bounds) = (scene.owner.ok_or(refused)?, scene.svm.ok_or(refused)?);
         let object = Object {
-            state: State::Reserved,
-            kind: Kind::Registered { address, size },
-            span: Span { start: 0, length: 0, home: Home::Borrowed },
-            size,
-            length: pages.length,
-            handles: Handles::None,
-            node: 0,
-            flags,
-            reachable: scene.all,
             registered: gpus,
-            mapped: GpuSet::NONE,
-            mappings: 0,
             registrations: 1,
-            user_data: 0,
-            visible: 0,
+            ..Object::reserved(
+                Kind::Registered { address, size },
+                size,
+                pages.length,
+                0,
+                flags,
+                scene.all,
+            )
         };
         let span = self.registration_span(bounds, owner.alignment, object)?;
         let to = buffer_flags(flags, self.context.options())
