@@ -4,7 +4,7 @@ use super::access::{Access, MapFailure, Owner};
 use super::books::Scratch;
 use super::books::{Books, User};
 use super::gpu_set::GpuSet;
-use super::object::{Handles, Home, Kind, Object, Span, State};
+use super::object::{Home, Kind, Object, Span, State};
 use super::tree::Place;
 use super::{AllocationRequest, MemoryFlags};
 use crate::error::{self, Error, Operation, Status};
