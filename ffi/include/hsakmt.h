@@ -142,8 +142,8 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtAllocMemory(HSAuint32 PreferredNode, HSAuint64 Siz
                                           HsaMemFlags MemFlags, void **MemoryAddress);
 
 /* Frees memory that hsaKmtAllocMemory or hsaKmtAllocMemoryAlign gave; of scratch memory any
-   address frees all of it. Unmap it first. ERROR for NULL, or if the kernel still needs the
-   memory. MEMORY_NOT_REGISTERED if no allocation begins there; SUCCESS instead where all GPUs
+   address frees all of it. Unmap it first. ERROR for NULL, since 2026 for a size of 0, or if the
+   kernel still needs the memory. MEMORY_NOT_REGISTERED if no allocation begins there; SUCCESS instead where all GPUs
    have the SVM calls, because then it may be anybody's memory. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtFreeMemory(void *MemoryAddress, HSAuint64 SizeInBytes);
 
@@ -206,7 +206,8 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtUnmapMemoryToGPU(void *MemoryAddress);
 /* Tells what an address belongs to, be it the first byte or any other. The arrays of
    *PointerInfo never change and live until the library closes; an empty one is NULL. If the
    address belongs to nothing, *PointerInfo is zero and the result ERROR; that is an answer, and
-   not remembered for hsaKmtExtGetLastError. Never waits for another call. */
+   not remembered for hsaKmtExtGetLastError. Never waits while another call is in the kernel; but
+   like every call of memory it is not for a signal handler that may have interrupted one. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtQueryPointerInfo(const void *Pointer, HsaPointerInfo *PointerInfo);
 
 /* Attaches a pointer to the memory that begins at Pointer; hsaKmtQueryPointerInfo tells it.

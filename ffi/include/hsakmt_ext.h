@@ -45,8 +45,8 @@ typedef struct _HsaExtErrorDetail {
     HSAuint64 Sequence;
 } HsaExtErrorDetail;
 
-/* Tells the newest failure of the calling thread, or the Status HSAKMT_STATUS_SUCCESS if it has
-   none. HSAKMT_STATUS_INVALID_PARAMETER if Detail is NULL or its size is below 4. The library
+/* Tells the newest failure of the calling thread on the primary context or on none, or the Status
+   HSAKMT_STATUS_SUCCESS if it has none. HSAKMT_STATUS_INVALID_PARAMETER if Detail is NULL or its size is below 4. The library
    remembers the last failures of all threads together, so an old one may be gone. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetLastError(HsaExtErrorDetail *Detail);
 

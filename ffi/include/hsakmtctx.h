@@ -7,7 +7,8 @@
  * primary one, and memory is shared between contexts by export and import only.
  *
  * hsaKmtXCtx(ctx, ...) does what hsaKmtX(...) does, on the context ctx. INVALID_PARAMETER if ctx is
- * NULL. A secondary context cannot use the SVM attributes nor the debugger: NOT_SUPPORTED.
+ * NULL. A secondary context cannot use the SVM attributes, memory of the program or the debugger:
+ * NOT_SUPPORTED.
  */
 #ifndef HSAKMTCTX_H
 #define HSAKMTCTX_H

@@ -1034,6 +1034,9 @@ static void refuses_wrong_arguments(void)
     end_part("allocations with wrong arguments", node);
 
     FAILS(hsaKmtFreeMemory(NULL, 4 * KIB), ERROR);
+#if HSAKMT_ABI_GENERATION >= 2026
+    FAILS(hsaKmtFreeMemory(bytes, 0), ERROR);
+#endif
     FAILS(hsaKmtMapMemoryToGPU(NULL, 4 * KIB, &alternate), ERROR);
     FAILS(map_to_nodes(NULL, 4 * KIB, &alternate, 1, &node), ERROR);
     SUCCEEDS(hsaKmtUnmapMemoryToGPU(NULL));
@@ -1155,6 +1158,8 @@ static void keeps_contexts_apart(HSAuint32 gpu)
     }
     FAILS(hsaKmtQueryPointerInfoCtx(context, ours, &info), ERROR);
     FAILS(hsaKmtSVMSetAttrCtx(context, memory[1], 64 * KIB, 1, &attribute), NOT_SUPPORTED);
+    FAILS(hsaKmtRegisterMemoryCtx(context, &system, sizeof(system)), NOT_SUPPORTED);
+    FAILS(hsaKmtFreeMemoryCtx(context, memory[0], 0), ERROR);
     SUCCEEDS(hsaKmtUnmapMemoryToGPUCtx(context, memory[0]));
     SUCCEEDS(hsaKmtFreeMemoryCtx(context, memory[0], 64 * KIB));
     FAILS(hsaKmtFreeMemoryCtx(context, memory[0], 64 * KIB), MEMORY_NOT_REGISTERED);

@@ -9,6 +9,12 @@ use crate::uapi::Request;
 
 /// The number of ACQUIRE_VM within KFD (`kfd_ioctl.h`).
 const ACQUIRE_VM: u8 = 0x15;
+/// Those of the requests about memory.
+const ALLOC_MEMORY: u8 = 0x16;
+const FREE_MEMORY: u8 = 0x17;
+const MAP_MEMORY: u8 = 0x18;
+const UNMAP_MEMORY: u8 = 0x19;
+const SVM: u8 = 0x20;
 
 impl Error {
     /// What to do about it, in one sentence, where there is something to say.
@@ -41,6 +47,15 @@ impl Error {
             }
             (Operation::OpenDevice, _, None) if self.status == Status::OUT_OF_RESOURCES => {
                 c"as many contexts are open as one process can have: close one"
+            }
+            (Operation::LookUp, Object::Nothing, None)
+                if self.status == Status::INVALID_NODE_UNIT =>
+            {
+                c"hsaKmtAcquireSystemProperties has not been called yet, or what it found was \
+                 released"
+            }
+            (Operation::MapMemory, Object::Address(_), Some(Errno::EEXIST)) => {
+                c"something is mapped at this address already"
             }
             (Operation::Allocate, ..) => c"the process has no memory left for the library",
             (_, _, Some(Errno::EMFILE)) => c"too many open descriptors: raise RLIMIT_NOFILE",
@@ -98,6 +113,22 @@ fn block(request: Request, errno: Errno) -> &'static CStr {
             c"the render file belongs to another process or context, or the kernel is older than \
              ACQUIRE_VM"
         }
+        (b'K', FREE_MEMORY, Errno::EBUSY) => c"the memory is still mapped on a GPU: unmap it first",
+        (b'K', ALLOC_MEMORY, Errno::EFAULT) => {
+            c"nothing that can be read and written is mapped in all of the range"
+        }
+        (b'K', ALLOC_MEMORY, Errno::EPERM) => {
+            c"the range is mapped read-only: the driver takes memory that can be written alone"
+        }
+        (b'K', ALLOC_MEMORY, Errno::EOPNOTSUPP) => {
+            c"the driver takes no memory of the program here (a secondary context, or GPUs that \
+             retry faults): allocate it with the library"
+        }
+        (b'K', MAP_MEMORY, Errno::EINVAL) => {
+            c"one of the GPUs cannot reach the memory: it needs xGMI, or peer access over PCIe"
+        }
+        (b'K', UNMAP_MEMORY, Errno::EBUSY) => c"a queue uses the memory: destroy it first",
+        (b'K', SVM, Errno::EFAULT) => c"part of the range is not mapped, or is memory of a device",
         (b'K', _, Errno::EBADF) => {
             c"the descriptor belongs to another process: open anew after fork, not at all after \
              vfork"
@@ -108,5 +139,41 @@ fn block(request: Request, errno: Errno) -> &'static CStr {
         (_, _, Errno::ENOMEM) => c"the kernel has no memory of the kind that was asked for",
         (_, _, Errno::EAGAIN) => c"the kernel kept asking to try again for five seconds",
         _ => c"",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::uapi::Block;
+    use crate::uapi::kfd::{AllocMemoryOfGpu, FreeMemoryOfGpu, MapMemoryToGpu, Svm};
+
+    fn refused<B: Block>(errno: Errno) -> Option<&'static CStr> {
+        let operation = Operation::Execute(B::REQUEST);
+        Error::system(Status::ERROR, operation, errno, Object::Nothing).advice()
+    }
+
+    #[test]
+    fn memory_that_the_driver_refuses_has_a_reason() {
+        let says = |advice: Option<&CStr>, word: &str| {
+            let text = advice.unwrap().to_str().unwrap();
+            assert!(text.contains(word), "{text}");
+        };
+        says(refused::<FreeMemoryOfGpu>(Errno::EBUSY), "unmap it first");
+        says(refused::<AllocMemoryOfGpu>(Errno::EFAULT), "mapped in all of the range");
+        says(refused::<AllocMemoryOfGpu>(Errno::EPERM), "read-only");
+        says(refused::<AllocMemoryOfGpu>(Errno::EOPNOTSUPP), "secondary context");
+        says(refused::<MapMemoryToGpu>(Errno::EINVAL), "cannot reach");
+        says(refused::<Svm>(Errno::EFAULT), "not mapped");
+        assert_eq!(refused::<AllocMemoryOfGpu>(Errno::EINVAL), None);
+    }
+
+    #[test]
+    fn a_call_before_the_topology_says_what_to_call() {
+        let early = Error::library(Status::INVALID_NODE_UNIT, Operation::LookUp, Object::Nothing);
+        let text = early.advice().unwrap().to_str().unwrap();
+        assert!(text.contains("hsaKmtAcquireSystemProperties"));
+        let wrong = Error::library(Status::INVALID_NODE_UNIT, Operation::LookUp, Object::Node(7));
+        assert_eq!(wrong.advice(), None);
     }
 }

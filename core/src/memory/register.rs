@@ -273,7 +273,11 @@ impl<P: Platform> Access<'_, P> {
             Ok(handles) => handles,
             Err(error) => {
                 self.forget(span, 0);
-                return Err(error);
+                // A secondary context, and GPUs that retry faults (kfd_chardev.c).
+                return Err(match error.errno {
+                    Some(Errno::EOPNOTSUPP) => error.with_status(Status::NOT_SUPPORTED),
+                    _ => error,
+                });
             }
         };
         // Another thread may have been as fast with the same memory: one of both

@@ -48,6 +48,8 @@ pub trait Generation {
     /// calls. 5.2.3 registers by user pointer everywhere, and its callers ask for what they have
     /// registered with `hsaKmtQueryPointerInfo`.
     const REGISTERS_BY_ATTRIBUTES: bool;
+    /// Whether a free of 0 bytes is an error, as since 2026.
+    const FREES_SOME_BYTES: bool;
     /// Whether GPUs may execute from all memory. 5.2.3 makes every buffer so, later versions those
     /// that were asked for with `ExecuteAccess`.
     const ALL_MEMORY_EXECUTABLE: bool;
@@ -75,6 +77,7 @@ pub struct Debian;
 impl Generation for Debian {
     const ABI_GENERATION: u32 = 523;
     const REGISTERS_BY_ATTRIBUTES: bool = false;
+    const FREES_SOME_BYTES: bool = false;
     const ALL_MEMORY_EXECUTABLE: bool = true;
     type NodeProperties = debian::HsaNodeProperties;
     type CacheProperties = debian::HsaCacheProperties;
@@ -92,6 +95,7 @@ pub struct Y2025;
 impl Generation for Y2025 {
     const ABI_GENERATION: u32 = 2025;
     const REGISTERS_BY_ATTRIBUTES: bool = true;
+    const FREES_SOME_BYTES: bool = false;
     const ALL_MEMORY_EXECUTABLE: bool = false;
     type NodeProperties = y2025::HsaNodeProperties;
     type CacheProperties = y2025::HsaCacheProperties;
@@ -109,6 +113,7 @@ pub struct Current;
 impl Generation for Current {
     const ABI_GENERATION: u32 = 2026;
     const REGISTERS_BY_ATTRIBUTES: bool = true;
+    const FREES_SOME_BYTES: bool = true;
     const ALL_MEMORY_EXECUTABLE: bool = false;
     type NodeProperties = current::HsaNodeProperties;
     type CacheProperties = current::HsaCacheProperties;

@@ -171,6 +171,9 @@ impl<H: Host> Library<H> {
             if address.is_null() {
                 return Err(Error::argument(1).with_status(Status::ERROR));
             }
+            if size == 0 && H::Generation::FREES_SOME_BYTES {
+                return Err(Error::argument(2).with_status(Status::ERROR));
+            }
             guard.free_memory(address_of(address), size)
         })
     }

@@ -46,7 +46,10 @@ impl<H: Host> Library<H> {
     ) -> HSAKMT_STATUS {
         self.on(receiver, |guard| {
             match guard.register_memory(address_of(address), size, DEFAULT, None) {
-                Err(error) if error.status == Status::NOT_SUPPORTED => Ok(()),
+                // Not what the driver refuses, as in a secondary context.
+                Err(error) if error.status == Status::NOT_SUPPORTED && error.errno.is_none() => {
+                    Ok(())
+                }
                 answer => answer,
             }
         })
