@@ -146,11 +146,28 @@ impl<P: Platform> Access<'_, P> {
             to |= AllocMemoryFlags::CONTIGUOUS_BEST_EFFORT;
         }
         let buffer = Buffer { owner, address, size: length, flags: to, source: 0 };
-        let made = self.make_buffer(&buffer, span).and_then(|(handle, offset)| {
-            let visible = if kind == Kind::Device && span_is_process(span) {
-                self.show(owner, flags, span.start, size, offset)
-            } else {
-                Ok(0)
+        let seen = kind == Kind::Device && span_is_process(span);
+        self.finish(&buffer, span, flags, seen.then_some(size)).map_err(|error| {
+            match error.status {
+                Status::ERROR => error.with_status(Status::NO_MEMORY),
+                _ => error,
+            }
+        })
+    }
+
+    /// Makes the buffer of an object that has its addresses, lets the CPU or a
+    /// debugger see so many bytes of it, and the object is there; or it is gone.
+    fn finish(
+        &self,
+        buffer: &Buffer,
+        span: Span,
+        flags: MemoryFlags,
+        seen: Option<u64>,
+    ) -> Result<u64, Error> {
+        let made = self.make_buffer(buffer, span).and_then(|(handle, offset)| {
+            let visible = match seen {
+                Some(size) => self.show(buffer.owner, flags, span.start, size, offset),
+                None => Ok(0),
             };
             visible
                 .map_err(|error| self.drop_buffer(handle, error))
@@ -162,11 +179,8 @@ impl<P: Platform> Access<'_, P> {
                 Ok(span.start)
             }
             Err(error) => {
-                self.forget(span, 0);
-                Err(error.with_status(match error.status {
-                    Status::ERROR => Status::NO_MEMORY,
-                    status => status,
-                }))
+                self.forget(span);
+                Err(error)
             }
         }
     }
@@ -233,26 +247,7 @@ impl<P: Platform> Access<'_, P> {
             flags: to | AllocMemoryFlags::GTT,
             source: 0,
         };
-        let made = self.make_buffer(&buffer, span).and_then(|(handle, offset)| {
-            let visible = if has(MemoryFlags::HOST_ACCESS) {
-                self.show(owner, flags, span.start, size, offset)
-            } else {
-                Ok(0)
-            };
-            visible
-                .map_err(|error| self.drop_buffer(handle, error))
-                .map(|visible| (handle, visible))
-        });
-        match made {
-            Ok((handle, visible)) => {
-                self.publish(span.start, Handles::One(handle), visible);
-                Ok(span.start)
-            }
-            Err(error) => {
-                self.forget(span, 0);
-                Err(error)
-            }
-        }
+        self.finish(&buffer, span, flags, has(MemoryFlags::HOST_ACCESS).then_some(size))
     }
 
     /// Pages of the process without a buffer.
@@ -269,7 +264,7 @@ impl<P: Platform> Access<'_, P> {
         let opened = to_usize(span.start)
             .and_then(|start| self.os().protect(start, to_usize(size)?, protection));
         if let Err(errno) = opened {
-            self.forget(span, 0);
+            self.forget(span);
             let object = error::Object::Bytes(size);
             return Err(Error::system(Status::NO_MEMORY, Operation::ProtectMemory, errno, object));
         }
@@ -316,7 +311,7 @@ impl<P: Platform> Access<'_, P> {
                 Ok(span.start)
             }
             Err(error) => {
-                self.forget(span, 0);
+                self.forget(span);
                 Err(error)
             }
         }

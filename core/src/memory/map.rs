@@ -396,7 +396,7 @@ impl<P: Platform> Access<'_, P> {
                 Ok(())
             }
             Err(error) => {
-                self.forget(span, 0);
+                self.forget(span);
                 Err(error)
             }
         }

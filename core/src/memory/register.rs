@@ -272,7 +272,7 @@ impl<P: Platform> Access<'_, P> {
         let handles = match made {
             Ok(handles) => handles,
             Err(error) => {
-                self.forget(span, 0);
+                self.forget(span);
                 // A secondary context, and GPUs that retry faults (kfd_chardev.c).
                 return Err(match error.errno {
                     Some(Errno::EOPNOTSUPP) => error.with_status(Status::NOT_SUPPORTED),
@@ -312,7 +312,7 @@ impl<P: Platform> Access<'_, P> {
                 for &handle in handles.as_slice() {
                     let _ = self.free_buffer(handle);
                 }
-                self.forget(span, 0);
+                self.forget(span);
                 outcome.map_or(Ok(()), Err)
             }
         }

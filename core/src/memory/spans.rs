@@ -57,8 +57,8 @@ impl<P: Platform> Access<'_, P> {
         }
     }
 
-    /// Removes an object that was never visible, and gives its addresses back.
-    pub(super) fn forget(&self, span: Span, visible: u64) {
+    /// Removes an object of which no CPU has seen anything, and gives its addresses back.
+    pub(super) fn forget(&self, span: Span) {
         if let Home::Own(reserved) = span.home {
             let mut books = self.memory.lock(self.os());
             books.objects.remove(span.start);
@@ -66,12 +66,9 @@ impl<P: Platform> Access<'_, P> {
             let _ = reserved.release(self.os());
             return;
         }
-        let usable = self.cover(span, visible);
         let mut books = self.memory.lock(self.os());
         books.objects.remove(span.start);
-        if usable {
-            books.give(span);
-        }
+        books.give(span);
         self.memory.unlock(self.os(), books);
     }
 
