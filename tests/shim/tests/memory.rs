@@ -1,5 +1,8 @@
 //! The address space, judged by what the kernel shows of it.
 //!
+//! What the system shows is read in a child: an emulator leaves out a whole
+//! mapping when another thread unmaps its neighbour meanwhile.
+//!
 //! # Safety
 //!
 //! The tests touch only ranges that they have just mapped.
@@ -58,25 +61,35 @@ fn a_private_mapping_is_zeroed_and_writable_until_unmapped() {
 
 #[test]
 fn sharing_and_reservation_are_as_asked() {
-    for (shared, reserve) in [(false, false), (false, true), (true, false), (true, true)] {
-        let mapping = Mapping { shared, reserve, ..mapping(1) };
-        let at = Linux.map(mapping).unwrap();
-        assert_eq!(area(at).unwrap().access, if shared { "rw-s" } else { "rw-p" });
-        // Without overcommit the kernel accounts for everything.
-        let strict = std::fs::read("/proc/sys/vm/overcommit_memory").is_ok_and(|m| m == b"2\n");
-        assert_flag(at, "nr", !reserve && !strict);
-        assert_flag(at, "sh", shared);
-        Linux.unmap(at, mapping.length).unwrap();
-    }
+    let end = forked(|| {
+        for (shared, reserve) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mapping = Mapping { shared, reserve, ..mapping(1) };
+            let at = Linux.map(mapping).unwrap();
+            assert_eq!(area(at).unwrap().access, if shared { "rw-s" } else { "rw-p" });
+            // Without overcommit the kernel accounts for everything.
+            let strict = std::fs::read("/proc/sys/vm/overcommit_memory").is_ok_and(|m| m == b"2\n");
+            assert_flag(at, "nr", !reserve && !strict);
+            assert_flag(at, "sh", shared);
+            Linux.unmap(at, mapping.length).unwrap();
+        }
+    });
+    assert_eq!(end, FINE);
 }
 
 #[test]
 fn a_large_reservation_costs_no_memory() {
-    let reservation =
-        Mapping { length: 64 << 30, protection: Protection::empty(), reserve: false, ..mapping(1) };
-    let at = Linux.map(reservation).unwrap();
-    assert_eq!(area(at).unwrap().access, "---p");
-    Linux.unmap(at, reservation.length).unwrap();
+    let end = forked(|| {
+        let reservation = Mapping {
+            length: 64 << 30,
+            protection: Protection::empty(),
+            reserve: false,
+            ..mapping(1)
+        };
+        let at = Linux.map(reservation).unwrap();
+        assert_eq!(area(at).unwrap().access, "---p");
+        Linux.unmap(at, reservation.length).unwrap();
+    });
+    assert_eq!(end, FINE);
 }
 
 #[test]
@@ -147,27 +160,30 @@ fn protection_changes() {
 
 #[test]
 fn advice_shows_in_the_flags() {
-    let two = mapping(2);
-    let at = Linux.map(two).unwrap();
-    for (advice, flag, set) in [
-        (Advice::DontFork, "dc", true),
-        (Advice::DoFork, "dc", false),
-        (Advice::DontDump, "dd", true),
-    ] {
-        Linux.advise(at, two.length, advice).unwrap();
-        assert_flag(at, flag, set);
-    }
-    // A kernel built without huge pages does not know these two.
-    for (advice, flag) in [(Advice::HugePage, "hg"), (Advice::NoHugePage, "nh")] {
-        match Linux.advise(at, two.length, advice) {
-            Ok(()) => assert_flag(at, flag, true),
-            Err(errno) => {
-                assert_eq!(errno, Errno::EINVAL);
-                assert!(!std::fs::exists("/sys/kernel/mm/transparent_hugepage").unwrap());
+    let end = forked(|| {
+        let two = mapping(2);
+        let at = Linux.map(two).unwrap();
+        for (advice, flag, set) in [
+            (Advice::DontFork, "dc", true),
+            (Advice::DoFork, "dc", false),
+            (Advice::DontDump, "dd", true),
+        ] {
+            Linux.advise(at, two.length, advice).unwrap();
+            assert_flag(at, flag, set);
+        }
+        // A kernel built without huge pages does not know these two.
+        for (advice, flag) in [(Advice::HugePage, "hg"), (Advice::NoHugePage, "nh")] {
+            match Linux.advise(at, two.length, advice) {
+                Ok(()) => assert_flag(at, flag, true),
+                Err(errno) => {
+                    assert_eq!(errno, Errno::EINVAL);
+                    assert!(!std::fs::exists("/sys/kernel/mm/transparent_hugepage").unwrap());
+                }
             }
         }
-    }
-    Linux.unmap(at, two.length).unwrap();
+        Linux.unmap(at, two.length).unwrap();
+    });
+    assert_eq!(end, FINE);
 }
 
 #[test]
