@@ -22,6 +22,7 @@ const PAGE: u64 = 4096;
 /// Small machines, so that many scenes take little time.
 const PINNED: &str = "rx7900:gpus=2,cus=2,cpus=1,cores=1,p2p=1,svm=0";
 const ATTRIBUTED: &str = "rx7900:gpus=2,cus=2,cpus=1,cores=1,p2p=1,svm=1";
+const APU: &str = "apu:cus=2,cores=1,svm=0";
 const SECONDARY: &str = "rx7900:gpus=2,cus=2,cpus=1,cores=1,p2p=1,kernel=7.2";
 
 /// A process with the context that a test is about.
@@ -37,13 +38,17 @@ struct Stage {
 
 impl Stage {
     fn new(profile: &str, mode: Mode) -> Stage {
+        Stage::with(profile, mode, &Options::default())
+    }
+
+    fn with(profile: &str, mode: Mode, options: &Options) -> Stage {
         let machine = machine(profile);
         let process = Process::new(Watched::new(machine.spawn(Linux), Desk::default()));
-        process.open_primary(|| Ok(Options::default())).unwrap();
+        process.open_primary(|| Ok(options.clone())).unwrap();
         process.primary().unwrap().acquire_machine().unwrap();
         let context = match mode {
             Mode::Primary => ContextHandle::PRIMARY,
-            Mode::Secondary => process.open_secondary(Options::default()).unwrap(),
+            Mode::Secondary => process.open_secondary(options.clone()).unwrap(),
         };
         let guard = process.enter(context).unwrap();
         guard.acquire_machine().unwrap();
@@ -279,10 +284,15 @@ impl Stage {
 
     /// Every scene of this memory: its calls in every order, stopped everywhere.
     fn every_pair(&self, kind: Kind) -> usize {
+        self.every_pair_from(kind, &[Start::Unmapped, Start::OnOne, Start::OnAll])
+    }
+
+    /// The same of memory that begins so.
+    fn every_pair_from(&self, kind: Kind, starts: &[Start]) -> usize {
         let mut races = 0;
         let guard = self.enter();
         let empty = held(&self.machine);
-        for start in [Start::Unmapped, Start::OnOne, Start::OnAll] {
+        for &start in starts {
             for first in VERBS {
                 for second in VERBS {
                     let in_order = |one, other| {
@@ -361,6 +371,45 @@ fn every_pair_of_calls_on_allocated_memory() {
         assert!(races > 200, "{races}");
     }
     stage.close();
+}
+
+/// Memory that is known by a number alone: no GPU can have it mapped, and its requests
+/// are those of its beginning and its end.
+#[test]
+fn every_pair_of_calls_on_memory_without_an_address() {
+    for (profile, mode) in [(PINNED, Mode::Primary), (SECONDARY, Mode::Secondary)] {
+        let stage = Stage::new(profile, mode);
+        for more in [MemoryFlags::empty(), MemoryFlags::GTT_ACCESS, MemoryFlags::COARSE_GRAIN] {
+            let kind = Kind::Allocated(MemoryFlags::NON_PAGED | MemoryFlags::NO_ADDRESS | more);
+            let first = stage.make(kind, Start::Unmapped);
+            let _ = stage.call(&stage.enter(), Verb::Register, first);
+            stage.unmake(first);
+            let races = stage.every_pair_from(kind, &[Start::Unmapped]);
+            println!("{kind:?}: {races} meetings inside the driver");
+            // A free at least stops before and after its request, with each of the calls.
+            assert!(races >= 2 * VERBS.len(), "{races}");
+        }
+        stage.close();
+    }
+}
+
+/// Host memory that is the driver's, where the process's own is not wanted, and that
+/// of machines whose GPUs read the process's memory by themselves.
+#[test]
+fn every_pair_of_calls_on_host_memory_without_user_pages() {
+    let options = Options { userptr_for_paged_memory: false, ..Options::default() };
+    let host = MemoryFlags::HOST_ACCESS;
+    for (profile, some) in [(PINNED, true), (APU, false)] {
+        let stage = Stage::with(profile, Mode::Primary, &options);
+        for flags in [host, host | MemoryFlags::EXECUTE, host | MemoryFlags::READ_ONLY] {
+            let kind = Kind::Allocated(flags);
+            stage.unmake(stage.make(kind, Start::OnAll));
+            let races = stage.every_pair(kind);
+            println!("{profile} {flags:?}: {races} meetings inside the driver");
+            assert!(races > 200 || !some, "{races}");
+        }
+        stage.close();
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! Random sequences of memory calls against a naive model of what they promise,
-//! on machines of several shapes; in the end the machine is empty.
+//! The naive model, and the steps that compare it with the library.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsakmt_conformance::{Mode, Simulated, held, machine, open, process};
+use hsakmt_conformance::held;
 use hsakmt_core::error::Status;
 use hsakmt_core::memory::{AllocationRequest, MemoryFlags, PointerKind};
-use hsakmt_core::process::{Guard, Process};
+
+use crate::caller::{Caller, Image};
 
 const PAGE: u64 = 4096;
 
@@ -53,15 +53,17 @@ struct Registration {
     mappings: u32,
 }
 
-struct Model<'g, 'p> {
-    guard: &'g Guard<'p, Simulated>,
+struct Model<'c, C> {
+    caller: &'c mut C,
     gpus: Vec<u32>,
     random: Random,
+    /// One fork in so many steps; 0 for never.
+    fork_every: u64,
+    forks: usize,
     live: BTreeMap<u64, Allocation>,
     freed: Vec<u64>,
     pool: Vec<u8>,
     registered: BTreeMap<(u64, u64), Registration>,
-    primary: bool,
 }
 
 const KINDS: [MemoryFlags; 8] = [
@@ -75,7 +77,7 @@ const KINDS: [MemoryFlags; 8] = [
     MemoryFlags::ONLY_ADDRESS,
 ];
 
-impl Model<'_, '_> {
+impl<C: Caller> Model<'_, C> {
     fn key(&mut self) -> Option<u64> {
         let keys: Vec<u64> = self.live.keys().copied().collect();
         (!keys.is_empty()).then(|| self.random.of(&keys))
@@ -91,7 +93,7 @@ impl Model<'_, '_> {
         let alignment = if self.random.below(8) == 0 { PAGE << self.random.below(10) } else { 0 };
         let node = self.random.of(&self.gpus);
         let request = AllocationRequest { node, size, alignment, flags, address: 0 };
-        let address = self.guard.allocate_memory(&request).unwrap();
+        let address = self.caller.allocate(&request).unwrap();
         if alignment != 0 {
             assert_eq!(address % alignment, 0);
         }
@@ -119,14 +121,14 @@ impl Model<'_, '_> {
     fn free(&mut self) {
         let Some(key) = self.key() else { return };
         let size = self.live[&key].size;
-        let result = self.guard.free_memory(key, size);
+        let result = self.caller.free(key, size);
         if self.live[&key].mapped.is_empty() {
             result.unwrap();
             self.live.remove(&key);
             self.freed.push(key);
-            assert!(self.guard.map_memory(key, size).is_err());
+            assert!(self.caller.map(key, size).is_err());
         } else {
-            assert_eq!(result.unwrap_err().status, Status::ERROR, "a mapped one stays");
+            assert_eq!(result.unwrap_err(), Status::ERROR, "a mapped one stays");
         }
     }
 
@@ -142,17 +144,17 @@ impl Model<'_, '_> {
         };
         let nodes: Vec<u32> = chosen.iter().copied().collect();
         let result = if default {
-            self.guard.map_memory(key, allocation.size)
+            self.caller.map(key, allocation.size)
         } else {
-            self.guard.map_memory_to_nodes(key, allocation.size, &nodes)
+            self.caller.map_to_nodes(key, allocation.size, &nodes)
         };
         if !allocation.can_be_mapped() {
-            assert_eq!(result.unwrap_err().status, Status::INVALID_PARAMETER);
+            assert_eq!(result.unwrap_err(), Status::INVALID_PARAMETER);
             return;
         }
         match result {
             Ok(_) if default => {
-                let info = self.guard.pointer_info(key).unwrap();
+                let info = self.caller.info(key).unwrap();
                 let now: BTreeSet<u32> = info.mapped.iter().copied().collect();
                 assert!(now.is_superset(&allocation.mapped));
                 assert!(now.contains(&allocation.node) || allocation.node == 0);
@@ -164,16 +166,16 @@ impl Model<'_, '_> {
             }
             // A GPU that cannot reach the other's memory; nothing has changed.
             Err(error) => {
-                assert_eq!(error.status, Status::ERROR, "{error}");
+                assert_eq!(error, Status::ERROR);
                 let vram = !allocation.has(MemoryFlags::HOST_ACCESS);
-                assert!(vram && self.gpus.len() > 1, "{error}");
+                assert!(vram && self.gpus.len() > 1);
             }
         }
     }
 
     fn unmap(&mut self) {
         let Some(key) = self.key() else { return };
-        self.guard.unmap_memory(key).unwrap();
+        self.caller.unmap(key).unwrap();
         self.live.get_mut(&key).unwrap().mapped.clear();
     }
 
@@ -181,7 +183,7 @@ impl Model<'_, '_> {
         let Some(key) = self.key() else { return };
         let allocation = &self.live[&key];
         let at = key + self.random.below(allocation.length);
-        let info = self.guard.pointer_info(at).unwrap();
+        let info = self.caller.info(at).unwrap();
         assert_eq!(info.gpu_address, key);
         assert_eq!(info.size, allocation.size);
         assert_eq!(info.node, allocation.node);
@@ -201,7 +203,7 @@ impl Model<'_, '_> {
                 .range(..=gone)
                 .next_back()
                 .is_some_and(|(start, other)| gone < start + other.length);
-            match self.guard.pointer_info(gone) {
+            match self.caller.info(gone) {
                 // GPU addresses of registered memory come from the same range.
                 Ok(info) if info.kind == PointerKind::RegisteredUser => {
                     assert!(!self.registered.is_empty());
@@ -214,9 +216,9 @@ impl Model<'_, '_> {
     fn attach(&mut self) {
         let Some(key) = self.key() else { return };
         let data = self.random.below(u64::MAX);
-        self.guard.set_user_data(key, data).unwrap();
+        self.caller.attach(key, data).unwrap();
         self.live.get_mut(&key).unwrap().user_data = data;
-        assert_eq!(self.guard.set_user_data(key + 1, 7).unwrap_err().status, Status::ERROR);
+        assert_eq!(self.caller.attach(key + 1, 7).unwrap_err(), Status::ERROR);
     }
 
     fn register(&mut self) {
@@ -228,8 +230,7 @@ impl Model<'_, '_> {
         } else {
             (start, size)
         };
-        let flags = MemoryFlags::HOST_ACCESS | MemoryFlags::COARSE_GRAIN;
-        self.guard.register_memory(address, size, flags, None).unwrap();
+        self.caller.register(address, size).unwrap();
         self.registered.entry((address, size)).or_default().count += 1;
     }
 
@@ -243,17 +244,17 @@ impl Model<'_, '_> {
         let largest = *self.registered.range(..=(address, u64::MAX)).next_back().unwrap().0;
         match self.random.below(3) {
             0 => {
-                let alternate = self.guard.map_memory(address, size).unwrap();
+                let alternate = self.caller.map(address, size).unwrap();
                 assert_eq!(alternate % PAGE, address % PAGE);
                 self.registered.get_mut(&(address, size)).unwrap().mappings += 1;
             }
             1 => {
-                self.guard.unmap_memory(address).unwrap();
+                self.caller.unmap(address).unwrap();
                 let registration = self.registered.get_mut(&largest).unwrap();
                 registration.mappings = registration.mappings.saturating_sub(1);
             }
             _ => {
-                self.guard.deregister_memory(address).unwrap();
+                self.caller.deregister(address).unwrap();
                 let registration = self.registered.get_mut(&largest).unwrap();
                 registration.count -= 1;
                 if registration.count == 0 {
@@ -262,7 +263,7 @@ impl Model<'_, '_> {
             }
         }
         if let Some(registration) = self.registered.get(&largest) {
-            let info = self.guard.pointer_info(largest.0).unwrap();
+            let info = self.caller.info(largest.0).unwrap();
             assert_eq!(info.kind, PointerKind::RegisteredUser);
             // The smallest registration around the address is shown.
             if (info.cpu_address, info.size) == largest {
@@ -272,6 +273,9 @@ impl Model<'_, '_> {
     }
 
     fn step(&mut self) {
+        if self.fork_every != 0 && self.random.below(self.fork_every) == 0 {
+            return self.fork();
+        }
         let crowded = self.live.len() > 150;
         match self.random.below(12) {
             0..=2 if !crowded => self.allocate(),
@@ -280,82 +284,134 @@ impl Model<'_, '_> {
             6 | 7 => self.unmap(),
             8 => self.look(),
             9 => self.attach(),
-            10 if self.primary && self.registered.len() < 40 => self.register(),
-            _ if self.primary => self.use_registered(),
+            10 if self.caller.registers() && self.registered.len() < 40 => self.register(),
+            _ if self.caller.registers() => self.use_registered(),
             _ => self.look(),
+        }
+    }
+
+    /// The child finds nothing open and lives a life of its own; to the parent it is as
+    /// if it had not been.
+    fn fork(&mut self) {
+        self.forks += 1;
+        let before = held(self.caller.machine());
+        let image = Image::of(self.caller);
+        self.caller.platform().enter_fork_child();
+        assert_not_open(self);
+        assert_eq!(self.caller.close(), Err(Status::KERNEL_IO_CHANNEL_NOT_OPENED));
+        self.live_as_a_child();
+        self.caller.platform().leave_child();
+        image.restore(self.caller);
+        assert_eq!(held(self.caller.machine()), before, "what the child leaves behind");
+    }
+
+    fn live_as_a_child(&mut self) {
+        self.caller.open().unwrap();
+        let gpus = self.caller.acquire().unwrap();
+        assert_eq!(gpus, self.gpus);
+        let mine = self.live.keys().chain(self.registered.keys().map(|(address, _)| address));
+        for &address in mine {
+            assert_eq!(self.caller.info(address).unwrap_err(), Status::ERROR);
+        }
+        let empty = held(self.caller.machine()).buffers;
+        let (seed, exits) = (self.random.below(u64::MAX) | 1, self.random.below(3) == 0);
+        let mut child = Model {
+            caller: self.caller,
+            gpus,
+            random: Random(seed),
+            fork_every: 0,
+            forks: 0,
+            live: BTreeMap::new(),
+            freed: Vec::new(),
+            pool: vec![0; 128 << 10],
+            registered: BTreeMap::new(),
+        };
+        for _ in 0..100 {
+            child.step();
+        }
+        // An end in the middle of life, or an orderly one.
+        if !exits {
+            child.end();
+            assert_eq!(held(self.caller.machine()).buffers, empty);
+            self.caller.close().unwrap();
         }
     }
 
     fn end(&mut self) {
         for (&key, allocation) in &self.live {
-            self.guard.unmap_memory(key).unwrap();
-            self.guard.free_memory(key, allocation.size).unwrap();
+            self.caller.unmap(key).unwrap();
+            self.caller.free(key, allocation.size).unwrap();
         }
         while let Some((&(address, size), _)) = self.registered.last_key_value() {
             let registration = self.registered.remove(&(address, size)).unwrap();
             for _ in 0..registration.count {
-                self.guard.deregister_memory(address).unwrap();
+                self.caller.deregister(address).unwrap();
             }
         }
     }
 }
 
-fn run(profile: &str, mode: Mode, steps: usize, seed: u64) {
-    let machine = machine(profile);
-    let process: Process<Simulated> = process(&machine);
-    open(&process).unwrap();
-    process.primary().unwrap().acquire_machine().unwrap();
-    let before = held(&machine);
-    let handle = mode.open(&process).unwrap();
-    let guard = process.enter(handle).unwrap();
-    guard.acquire_machine().unwrap();
-    let gpus = guard
-        .machine(|machine| {
-            let nodes = (0..).zip(machine.snapshot().nodes());
-            Ok(nodes.filter(|(_, node)| node.is_gpu()).map(|(id, _)| id).collect())
-        })
-        .unwrap();
-    let empty = held(&machine).buffers;
+/// Every kind of call, on memory of the parent's: none of them is open.
+fn assert_not_open<C: Caller>(model: &Model<'_, C>) {
+    let caller = &*model.caller;
+    let node = model.gpus[0];
+    let flags = MemoryFlags::NON_PAGED;
+    let request = AllocationRequest { node, size: PAGE, alignment: 0, flags, address: 0 };
+    let (address, size) = match model.live.iter().next() {
+        Some((&address, allocation)) => (address, allocation.size),
+        None => (model.pool.as_ptr() as u64, PAGE),
+    };
+    let answers = [
+        caller.acquire().map(drop),
+        caller.allocate(&request).map(drop),
+        caller.allocate(&AllocationRequest { alignment: PAGE, ..request }).map(drop),
+        caller.free(address, size),
+        caller.map(address, size).map(drop),
+        caller.map_to_nodes(address, size, &model.gpus).map(drop),
+        caller.unmap(address),
+        caller.info(address).map(drop),
+        caller.attach(address, 1),
+        caller.register(model.pool.as_ptr() as u64, PAGE),
+        caller.deregister(address),
+        caller.available(node).map(drop),
+    ];
+    for (number, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer, Err(Status::KERNEL_IO_CHANNEL_NOT_OPENED), "call {number}");
+    }
+}
+
+/// How long a sequence is, and how often the process forks in it.
+pub struct Sequence {
+    pub steps: usize,
+    /// About so many times.
+    pub forks: usize,
+    pub seed: u64,
+}
+
+/// Runs a sequence from nothing, and takes down what is left.
+pub fn run(mut caller: impl Caller, sequence: &Sequence) {
+    let before = held(caller.machine());
+    caller.open().unwrap();
+    let gpus = caller.acquire().unwrap();
+    let empty = held(caller.machine()).buffers;
     let mut model = Model {
-        guard: &guard,
+        caller: &mut caller,
         gpus,
-        random: Random(seed),
+        random: Random(sequence.seed),
+        fork_every: (sequence.steps / sequence.forks) as u64,
+        forks: 0,
         live: BTreeMap::new(),
         freed: Vec::new(),
         pool: vec![0; 128 << 10],
         registered: BTreeMap::new(),
-        primary: mode == Mode::Primary,
     };
-    for _ in 0..steps {
+    for _ in 0..sequence.steps {
         model.step();
     }
+    assert!(model.forks >= sequence.forks / 2, "{} forks", model.forks);
     model.end();
-    assert_eq!(held(&machine).buffers, empty);
-    drop(guard);
-    mode.close(&process, handle).unwrap();
-    if mode == Mode::Secondary {
-        assert_eq!(held(&machine), before);
-    }
-    process.close_primary().unwrap();
-    machine.assert_no_violations();
-}
-
-#[test]
-fn one_gpu_without_the_svm_calls() {
-    run("rx7900:svm=0", Mode::Primary, 100_000, 0x1234_5678_9abc_def1);
-}
-
-#[test]
-fn gpus_that_reach_each_other() {
-    run("mi300x:gpus=4,svm=0", Mode::Primary, 100_000, 0x2545_f491_4f6c_dd1d);
-}
-
-#[test]
-fn gpus_that_do_not_reach_each_other() {
-    run("rx6800:gpus=3,svm=0,p2p=0", Mode::Primary, 30_000, 0x9e37_79b9_7f4a_7c15);
-}
-
-#[test]
-fn a_secondary_context() {
-    run("mi300x:gpus=2,kernel=7.2", Mode::Secondary, 100_000, 0x0123_4567_89ab_cdef);
+    assert_eq!(held(caller.machine()).buffers, empty);
+    caller.close().unwrap();
+    assert_eq!(held(caller.machine()), before);
+    caller.machine().assert_no_violations();
 }
