@@ -39,6 +39,8 @@
 //! - [`context`]: everything between an open and a close: the options, the
 //!   version, the machine with its topology and apertures.
 //! - [`memory`]: a context's memory: addresses, buffers, mappings, registrations.
+//! - [`queue`]: what can be decided of queues without a driver: the sizes of their
+//!   buffers.
 //! - [`topology`]: the machine as the kernel's tree tells it, read once, then
 //!   immutable. Needs no open driver.
 //! - [`execute`]: the one place where a typed block meets the driver.
@@ -73,6 +75,7 @@ pub mod lock;
 pub mod log;
 pub mod memory;
 pub mod process;
+pub mod queue;
 pub mod seam;
 pub mod set_once;
 mod sort;
