@@ -15,7 +15,7 @@
 use alloc::vec::Vec;
 
 use crate::gpu_vm::{GpuRange, Shows};
-use crate::kfd::{self, Fault, KfdObject, Kind, ObjectId};
+use crate::kfd::{self, Fault, KfdObject, Kind, MemoryFault, ObjectId};
 use crate::machine::State;
 use crate::process::Process;
 use crate::svm_ranges::SvmRange;
@@ -147,7 +147,13 @@ impl GpuView {
     pub fn access(&self, address: u64, write: bool) -> Result<(), Fault> {
         let mut state = self.process.machine().lock();
         let id = find(&state, &self.process, self.context).ok_or(Fault::NoVm)?;
-        kfd::access(&mut state, id, self.gpu_id, address, write)
+        let answer = kfd::access(&mut state, id, self.gpu_id, address, write);
+        if let Err(fault) = answer {
+            let read_only = fault == Fault::ReadOnly;
+            let reported = MemoryFault { not_present: !read_only, read_only, ..Default::default() };
+            kfd::fault_memory(&mut state, id, self.gpu_id, address, reported);
+        }
+        answer
     }
 
     /// What the GPU sees at an address.
@@ -182,7 +188,7 @@ impl GpuView {
     }
 }
 
-fn find(state: &State, process: &Process, context: Option<u16>) -> Option<ObjectId> {
+pub(crate) fn find(state: &State, process: &Process, context: Option<u16>) -> Option<ObjectId> {
     let space = state.processes.get(&process.pid())?.space;
     let Some(context) = context else { return state.spaces.get(&space)?.primary };
     let kind = Kind::Secondary(context);

@@ -109,6 +109,11 @@ impl KernelProfile {
         self.kernel >= Kernel::V7_2
     }
 
+    /// kernel-rules section 1, "Limits": a wait has at most 4096 entries.
+    pub(crate) fn limits_waits(self) -> bool {
+        self.kernel >= Kernel::V7_2
+    }
+
     /// DRM_IOCTL_VERSION still told the day the interface was made (drm_ioctl.c).
     pub(crate) fn has_drm_date(self) -> bool {
         self.kernel < Kernel::V7_2

@@ -44,6 +44,11 @@
 //! [`Process::gpu`] shows what a GPU sees, and lets it access an address:
 //! [`GpuView`]. No contents are moved.
 //!
+//! # Events
+//! Events are set by requests and by what [`Process`] lets GPUs and the system do
+//! (`gpu_events`). A wait sleeps on the host's futex without the machine's lock;
+//! [`SimPlatform::advance`] is for a platform that has locks of its own.
+//!
 //! # Layers
 //! `platform` (the seams) calls `device` (open, ioctl, mmap up to the driver),
 //! which calls `kfd` and `drm`; files come from `sysfs`. All of them work on
@@ -63,6 +68,7 @@ mod device;
 mod drm;
 #[cfg(test)]
 mod fixture;
+mod gpu_events;
 mod gpu_memory;
 mod gpu_view;
 mod gpu_vm;
@@ -83,14 +89,15 @@ mod user_memory;
 mod violation;
 
 pub use descriptor::{Descriptor, FileId};
+pub use gpu_events::EventView;
 pub use gpu_view::{GpuView, Seen, Sight, SvmView};
 pub use host::AddressesOnly;
 pub use kernel::{Kernel, KernelProfile};
-pub use kfd::Fault;
+pub use kfd::{Fault, MemoryFault};
 pub use leftovers::{Held, Leftovers};
 pub use log::{Execution, Operation, Record};
 pub use machine::{Change, Condition, Machine};
-pub use platform::{SimDevice, SimPlatform};
+pub use platform::{SimDevice, SimPlatform, Wait};
 pub use process::{Pid, Process};
 pub use profile::{CapturedTreeError, Profile, ProfileError};
 pub use topology::{

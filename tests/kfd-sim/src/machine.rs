@@ -4,6 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::{DeviceNode, Os};
@@ -79,6 +80,10 @@ pub(crate) struct State {
     pub log: Log,
     pub violations: Vec<Violation>,
     pub opens: BTreeMap<String, u64>,
+    /// The wait that the request under way goes on with, or leaves to sleep.
+    pub waiting: Option<kfd::Waiting>,
+    /// Grows when a wait may have ended.
+    pub woken: Arc<AtomicU32>,
     next_number: u64,
     next_pid: u32,
 }
@@ -108,6 +113,8 @@ impl Machine {
             log: Log::new(),
             violations: Vec::new(),
             opens: BTreeMap::new(),
+            waiting: None,
+            woken: Arc::new(AtomicU32::new(0)),
             next_number: 0,
             next_pid: 1000,
         };
@@ -270,6 +277,11 @@ impl State {
     pub(crate) fn number(&mut self) -> u64 {
         self.next_number += 1;
         self.next_number
+    }
+
+    /// Lets every wait look again.
+    pub(crate) fn wake(&mut self) {
+        self.woken.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn next_pid(&mut self) -> Pid {

@@ -18,6 +18,7 @@ use spin::Mutex;
 
 use crate::address_space::{Mapped, Shown};
 use crate::device;
+use crate::kfd::Waiting;
 use crate::log::{Execution, Operation};
 use crate::machine::Machine;
 use crate::process::{Pid, Process};
@@ -254,6 +255,52 @@ impl<H: Os> SimPlatform<H> {
         Some(result)
     }
 
+    /// Executes a request as [`Driver::execute`] does, but for sleeping: where `wait` is
+    /// set afterwards the caller sleeps in it and comes back with it.
+    ///
+    /// # Errors
+    /// The driver's; nothing in particular while `wait` is set.
+    pub fn advance(
+        &self,
+        device: &SimDevice,
+        call: &mut Call<'_, '_>,
+        wait: &mut Option<Wait>,
+    ) -> Result<u32, Errno> {
+        let pid = self.seat.pid();
+        let descriptor = device.descriptor;
+        let mut state = self.seat.machine.lock();
+        let sent = if state.log.keep { call.block.to_vec() } else { Vec::new() };
+        let clock = |clock| self.host.now(clock);
+        let node = state.file(pid, descriptor).and_then(|(_, file)| file.node());
+        state.waiting = wait.take().map(|wait| wait.waiting);
+        let before = state.woken.load(Ordering::Acquire);
+        let result = device::execute(&mut state, pid, descriptor, call, &clock);
+        let woken = state.woken.load(Ordering::Acquire);
+        // No request ends a file or an object.
+        state.collect_memory();
+        if let Some(waiting) = state.waiting.take() {
+            *wait = Some(Wait { waiting, word: state.woken.clone(), seen: woken });
+            return result;
+        }
+        let word = state.woken.clone();
+        state.record(pid, result, || {
+            Operation::Execute(Execution {
+                descriptor,
+                node,
+                request: call.request,
+                name: call.name,
+                fields: call.fields,
+                sent,
+                returned: call.block.to_vec(),
+            })
+        });
+        drop(state);
+        if woken != before {
+            self.host.futex_wake(&word, u32::MAX);
+        }
+        result
+    }
+
     fn record(&self, result: Result<u64, Errno>, operation: impl FnOnce() -> Operation) {
         self.seat.machine.lock().record(self.seat.pid(), result, operation);
     }
@@ -269,6 +316,26 @@ impl<H: Os> Platform for SimPlatform<H> {
 
     fn driver(&self) -> &SimPlatform<H> {
         self
+    }
+}
+
+/// A request that waits for an event, while it sleeps.
+#[derive(Debug)]
+pub struct Wait {
+    waiting: Waiting,
+    word: Arc<AtomicU32>,
+    seen: u32,
+}
+
+/// How long a wait sleeps at most before it looks again, in ns: a GPU that sets an
+/// event, and a test that does, have no thread of the host to wake others with.
+const NAP: u64 = 5_000_000;
+
+impl Wait {
+    /// Sleeps until something may have happened, on the host's clock.
+    pub fn sleep(&self, host: &impl Os) {
+        let left = self.waiting.left(host.now(Clock::Monotonic)).unwrap_or(NAP);
+        let _ = host.futex_wait(&self.word, self.seen, Some(left.min(NAP)));
     }
 }
 
@@ -454,27 +521,14 @@ impl<H: Os> Driver for SimPlatform<H> {
     }
 
     fn execute(&self, device: &SimDevice, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
-        let pid = self.seat.pid();
-        let descriptor = device.descriptor;
-        let mut state = self.seat.machine.lock();
-        let sent = if state.log.keep { call.block.to_vec() } else { Vec::new() };
-        let clock = |clock| self.host.now(clock);
-        let node = state.file(pid, descriptor).and_then(|(_, file)| file.node());
-        let result = device::execute(&mut state, pid, descriptor, call, &clock);
-        // No request ends a file or an object.
-        state.collect_memory();
-        state.record(pid, result, || {
-            Operation::Execute(Execution {
-                descriptor,
-                node,
-                request: call.request,
-                name: call.name,
-                fields: call.fields,
-                sent,
-                returned: call.block.to_vec(),
-            })
-        });
-        result
+        let mut wait = None;
+        loop {
+            let result = self.advance(device, call, &mut wait);
+            match &wait {
+                None => return result,
+                Some(wait) => wait.sleep(&self.host),
+            }
+        }
     }
 
     fn map(&self, device: &SimDevice, mapping: MapDevice) -> Result<usize, Errno> {

@@ -107,6 +107,18 @@ impl State {
         process.descriptors.lowest_free().map(|_| ())
     }
 
+    /// Opens a file that is no device of the GPU driver.
+    pub(crate) fn open_other(&mut self, pid: Pid, close_on_exec: bool) -> Result<u32, Errno> {
+        let file = FileId(self.number());
+        self.files.insert(file, File::Foreign);
+        let opened = match self.processes.get_mut(&pid) {
+            Some(process) => process.descriptors.insert(file, close_on_exec),
+            None => Err(Errno::ESRCH),
+        };
+        self.collect();
+        opened
+    }
+
     pub(crate) fn space_of(&mut self, pid: Pid) -> Option<&mut AddressSpace> {
         let space = self.processes.get(&pid)?.space;
         self.spaces.get_mut(&space)
@@ -208,15 +220,7 @@ impl Process {
     /// # Errors
     /// EMFILE.
     pub fn open_foreign(&self) -> Result<u32, Errno> {
-        let mut state = self.machine.lock();
-        let file = FileId(state.number());
-        state.files.insert(file, File::Foreign);
-        let opened = match state.processes.get_mut(&self.pid) {
-            Some(process) => process.descriptors.insert(file, true),
-            None => Err(Errno::ESRCH),
-        };
-        state.collect();
-        opened
+        self.machine.lock().open_other(self.pid, true)
     }
 
     /// dup(2), close-on-exec.

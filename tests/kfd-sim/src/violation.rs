@@ -53,6 +53,9 @@ pub enum Rule {
     /// The driver's reserved memory was mapped, which replaces the process's trap
     /// page in 6.x (kernel-rules section 3).
     ReservedMemoryMapped,
+    /// The driver's event page was mapped though a buffer is the event page
+    /// (kernel-rules section 3): the kernel does not check it and misbehaves.
+    EventPageMapped,
 }
 
 impl fmt::Display for Violation {

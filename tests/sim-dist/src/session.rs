@@ -342,7 +342,15 @@ impl Driver for Simulation {
     }
 
     fn execute(&self, device: &Device, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
-        enter().process().execute(&device.0, call)
+        let mut wait = None;
+        loop {
+            let result = enter().process().advance(&device.0, call, &mut wait);
+            match &wait {
+                None => return result,
+                // Nobody is inside meanwhile.
+                Some(wait) => wait.sleep(&Linux),
+            }
+        }
     }
 
     fn map(&self, device: &Device, mapping: MapDevice) -> Result<usize, Errno> {

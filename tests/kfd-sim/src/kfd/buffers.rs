@@ -241,10 +241,13 @@ fn check_user_pages(
 
 /// handle at 0.
 ///
-/// In this order: GPU EINVAL; index EINVAL; still mapped EBUSY. Dma-bufs and CPU
+/// In this order: event page EPERM; GPU EINVAL; index EINVAL; still mapped EBUSY. Dma-bufs and CPU
 /// mappings keep the memory, not the handle.
 pub(super) fn free(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     let (gpu_id, index) = split(request.arguments.u64(0));
+    if request.object()?.events.is_page(join(gpu_id, index)) {
+        return Err(Errno::EPERM);
+    }
     request.object()?.gpu(gpu_id)?;
     let record = request.object_mut()?.record_mut(gpu_id).ok_or(Errno::EINVAL)?;
     let buffer = record.buffers.get(&index).ok_or(Errno::EINVAL)?;

@@ -9,8 +9,8 @@ use hsakmt_core::uapi::Direction;
 
 use super::requests::{self, Known, Origin};
 use super::{
-    KfdObject, ObjectId, addresses, apertures, buffers, check_owner, clocks, context, gpu_mapping,
-    memory, policy, runtime, svm, tile, version, vm,
+    KfdObject, ObjectId, addresses, apertures, buffers, check_owner, clocks, context, events,
+    gpu_mapping, memory, policy, runtime, svm, tile, version, vm,
 };
 use crate::descriptor::FileId;
 use crate::machine::State;
@@ -108,6 +108,11 @@ fn handle(request: &mut Request<'_, '_, '_>, known: &Known) -> Result<u32, Errno
         0x04 => policy::set(request),
         0x05 => clocks::get(request),
         0x06 => apertures::get(request),
+        0x08 => events::create(request),
+        0x09 => events::destroy(request),
+        0x0a => events::set(request),
+        0x0b => events::reset(request),
+        0x0c => events::wait(request),
         0x11 => addresses::set_scratch(request),
         0x12 => tile::get(request),
         0x13 => addresses::set_trap_handler(request),
@@ -117,6 +122,7 @@ fn handle(request: &mut Request<'_, '_, '_>, known: &Known) -> Result<u32, Errno
         0x17 => buffers::free(request),
         0x18 => gpu_mapping::map(request),
         0x19 => gpu_mapping::unmap(request),
+        0x1f => events::open_smi(request),
         0x20 => svm::call(request),
         0x21 => runtime::set_xnack(request),
         0x23 => memory::available(request),

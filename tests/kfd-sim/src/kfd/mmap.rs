@@ -5,7 +5,7 @@ use alloc::format;
 use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::MapDevice;
 
-use super::{ObjectId, check_owner};
+use super::{ObjectId, check_owner, events};
 use crate::machine::State;
 use crate::process::Pid;
 use crate::violation::Rule;
@@ -38,8 +38,7 @@ pub(crate) fn mmap(
     let length = mapping.length as u64;
     let kind = mapping.offset >> 62;
     if kind == EVENTS {
-        // No event can exist yet.
-        return Err(Errno::EINVAL);
+        return events::map(state, pid, object, length, page_size);
     }
     let slice = state.topology.gpu(gpu_id).ok_or(Errno::ENODEV)?.doorbell_slice();
     if kind == RESERVED {

@@ -24,6 +24,7 @@ mod buffers;
 mod clocks;
 mod context;
 mod dispatch;
+mod events;
 mod gpu_mapping;
 mod invalidation;
 mod memory;
@@ -41,6 +42,11 @@ pub use access::Fault;
 pub(crate) use access::access;
 pub(crate) use buffers::free_all;
 pub(crate) use dispatch::ioctl;
+pub use events::MemoryFault;
+pub(crate) use events::{
+    Waiting, interrupt as interrupt_wait, memory_fault as fault_memory, reset_gpu,
+    signal as signal_event,
+};
 pub(crate) use invalidation::{memory_changed, memory_unmapped, restore};
 pub(crate) use mmap::mmap;
 pub(crate) use process_folder::folder;
@@ -68,6 +74,7 @@ pub(crate) struct KfdObject {
     pub user_buffers: Intervals,
     /// See `Process::evictions`.
     pub evictions: u64,
+    pub events: events::Events,
 }
 
 /// Primary or secondary.
@@ -150,7 +157,11 @@ impl fmt::Display for KfdObject {
             ": {bound} of {} GPUs bound, {doorbells} doorbell slices, runtime {:?}",
             self.records.len(),
             self.runtime.state
-        )
+        )?;
+        match self.events.count() {
+            0 => Ok(()),
+            count => write!(f, ", {count} events"),
+        }
     }
 }
 
@@ -195,6 +206,7 @@ fn new_object(state: &State, pid: Pid, space: SpaceId, kind: Kind) -> Result<Kfd
         svm: SvmRanges::default(),
         user_buffers: Intervals::default(),
         evictions: 0,
+        events: events::Events::default(),
     })
 }
 
