@@ -30,6 +30,8 @@ pub mod freestanding;
 pub mod heap;
 pub mod host;
 pub mod page_size;
+#[cfg(feature = "views")]
+mod views;
 
 mod linux;
 

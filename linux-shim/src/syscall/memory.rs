@@ -60,6 +60,24 @@ pub(crate) unsafe fn mremap(
     check(unsafe { crate::arch::syscall4(number, address, old_length, new_length, flags) })
 }
 
+/// mremap(2) with an old length of 0 and MREMAP_FIXED: the pages of a shared mapping
+/// at another place too, in place of what is there.
+///
+/// # Safety
+/// The caller owns the new range.
+#[cfg(feature = "views")]
+#[inline]
+pub(crate) unsafe fn mremap_again(
+    address: usize,
+    new_length: usize,
+    new_address: usize,
+) -> Result<usize, Errno> {
+    use linux_raw_sys::general::{__NR_mremap, MREMAP_FIXED, MREMAP_MAYMOVE};
+    let flags = (MREMAP_MAYMOVE | MREMAP_FIXED) as usize;
+    // SAFETY: the caller's.
+    check(unsafe { crate::arch::syscall5(__NR_mremap, address, 0, new_length, flags, new_address) })
+}
+
 /// mprotect(2).
 ///
 /// # Safety

@@ -40,3 +40,36 @@ pub(crate) fn exit_group(status: i32) -> ! {
         };
     }
 }
+
+/// process_vm_readv(2) and process_vm_writev(2) on the process itself: between
+/// `own`, which is in use as a Rust slice says, and as many bytes at `address`, where
+/// there may be nothing.
+///
+/// # Errors
+/// EFAULT for a range that cannot be accessed whole.
+///
+/// # Safety
+/// `own` is readable, for a read writable, and nothing else relies on what a write
+/// changes at `address`.
+#[cfg(feature = "views")]
+pub(crate) unsafe fn copy_memory(
+    write: bool,
+    own: (*mut u8, usize),
+    address: usize,
+) -> Result<(), hsakmt_core::errno::Errno> {
+    use hsakmt_core::errno::Errno;
+    use linux_raw_sys::general::{__NR_process_vm_readv, __NR_process_vm_writev, iovec};
+    let part = |base: *mut u8, length: usize| iovec {
+        iov_base: base.cast(),
+        iov_len: length as linux_raw_sys::general::__kernel_size_t,
+    };
+    let (own, length) = (part(own.0, own.1), own.1);
+    let other = part(core::ptr::with_exposed_provenance_mut(address), length);
+    let at = |part: &iovec| core::ptr::from_ref(part).expose_provenance();
+    let number = if write { __NR_process_vm_writev } else { __NR_process_vm_readv };
+    // SAFETY: the caller's; the kernel reads both descriptions alone.
+    let answer = super::check(unsafe {
+        crate::arch::syscall6(number, getpid() as usize, at(&own), 1, at(&other), 1, 0)
+    })?;
+    if answer == length { Ok(()) } else { Err(Errno::EFAULT) }
+}

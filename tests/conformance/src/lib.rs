@@ -6,6 +6,8 @@
 
 mod altered;
 
+use std::sync::Arc;
+
 pub use altered::{Alteration, Altered};
 use hsakmt_core::context::Options;
 use hsakmt_core::error::Error;
@@ -38,10 +40,12 @@ pub fn machine_under(profile: &str, kernel: Kernel) -> Machine {
     silent(&profile)
 }
 
-/// A machine that keeps no log, which would grow with every file that is read.
+/// A machine that keeps no log, which would grow with every file that is read. All
+/// that maps a buffer sees the same contents.
 fn silent(profile: &Profile) -> Machine {
     let machine = Machine::new(profile);
     machine.keep_log(false);
+    machine.set_host_memory(Arc::new(Linux));
     machine
 }
 

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use hsakmt_core::errno::Errno;
-use hsakmt_core::seam::{DeviceNode, Protection};
+use hsakmt_core::seam::{DeviceNode, MapDevice, Protection};
 
 use crate::descriptor::FileId;
 use crate::gpu_memory::MemoryId;
@@ -21,13 +21,24 @@ pub(crate) enum Shown {
     Anonymous,
     /// Memory of a device; it keeps the file open.
     Device { file: FileId, node: DeviceNode, memory: Option<MemoryId> },
+    /// A dma-buf, which it keeps open.
+    DmaBuf { file: FileId, memory: MemoryId },
 }
 
 impl Shown {
     pub(crate) fn file(self) -> Option<FileId> {
         match self {
             Shown::Anonymous => None,
-            Shown::Device { file, .. } => Some(file),
+            Shown::Device { file, .. } | Shown::DmaBuf { file, .. } => Some(file),
+        }
+    }
+
+    /// Where in the memory a mapping begins: offsets of a device name buffers from
+    /// their start on, those of a dma-buf places in it.
+    pub(crate) fn offset(self, mapping: MapDevice) -> u64 {
+        match self {
+            Shown::DmaBuf { .. } => mapping.offset,
+            _ => 0,
         }
     }
 
@@ -36,6 +47,7 @@ impl Shown {
         match self {
             Shown::Anonymous => None,
             Shown::Device { memory, .. } => memory,
+            Shown::DmaBuf { memory, .. } => Some(memory),
         }
     }
 }
@@ -55,6 +67,10 @@ pub(crate) enum UserPages {
 pub(crate) struct Mapped {
     pub length: usize,
     pub shown: Shown,
+    /// Where in a device's memory or a dma-buf it begins.
+    pub offset: u64,
+    /// Of a device's memory the host shows nothing yet: the CPU may not look at it.
+    pub blank: bool,
     pub protection: Protection,
     /// MAP_SHARED.
     pub shared: bool,
@@ -204,6 +220,16 @@ impl AddressSpace {
         changed
     }
 
+    /// What of a range is blank, which it is no longer.
+    pub(crate) fn take_blanks(&mut self, address: usize, length: usize) -> Vec<(usize, Mapped)> {
+        let mut blanks = Vec::new();
+        for (at, end) in self.change(address, length, |mapped| mapped.blank = false) {
+            let pieces = self.mappings.range(at..end);
+            blanks.extend(pieces.map(|(at, mapped)| (*at, *mapped)));
+        }
+        blanks
+    }
+
     /// The pieces of a range in order, `None` for what is not mapped.
     fn pieces(&self, start: usize, end: usize) -> Vec<Option<Mapped>> {
         let mut pieces = Vec::new();
@@ -333,7 +359,8 @@ impl AddressSpace {
         if before >= mapped.length {
             return;
         }
-        let rest = Mapped { length: mapped.length - before, ..*mapped };
+        let offset = mapped.offset + before as u64;
+        let rest = Mapped { length: mapped.length - before, offset, ..*mapped };
         mapped.length = before;
         self.put(address, rest);
     }
@@ -360,6 +387,8 @@ mod tests {
         Mapped {
             length,
             shown: Shown::Anonymous,
+            offset: 0,
+            blank: false,
             protection: Protection::READ | Protection::WRITE,
             shared: false,
             huge: None,

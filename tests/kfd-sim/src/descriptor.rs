@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::DeviceNode;
 
+use crate::gpu_memory::MemoryId;
 use crate::kfd::ObjectId;
 
 /// An open file description: what dup and fork share.
@@ -23,6 +24,13 @@ pub(crate) enum File {
         /// The process object whose VM the file's VM is or was.
         serves: Option<ObjectId>,
     },
+    /// A dma-buf over a piece of memory.
+    DmaBuf {
+        /// The memory, which it holds.
+        memory: MemoryId,
+        /// Opened for reading and writing.
+        writable: bool,
+    },
     /// Anything that is not a device of the GPU driver.
     Foreign,
 }
@@ -32,7 +40,7 @@ impl File {
         match self {
             File::Kfd { .. } => Some(DeviceNode::Kfd),
             File::Render { minor, .. } => Some(DeviceNode::Render(minor)),
-            File::Foreign => None,
+            File::DmaBuf { .. } | File::Foreign => None,
         }
     }
 }

@@ -8,6 +8,7 @@ use hsakmt_core::seam::{Call, Clock, DeviceNode, MapDevice};
 
 use crate::address_space::Shown;
 use crate::descriptor::{File, FileId};
+use crate::dma_buf;
 use crate::drm;
 use crate::gpu_vm::GpuVm;
 use crate::kfd;
@@ -71,7 +72,12 @@ pub(crate) fn execute(
     check_slots(state, pid, call);
     match what {
         File::Kfd { object } => kfd::ioctl(state, pid, file, object, call, clock),
-        File::Render { minor, .. } => drm::ioctl(state, pid, minor, call),
+        File::Render { minor, .. } => drm::ioctl(state, pid, file, minor, call),
+        File::DmaBuf { .. } => {
+            let detail = format!("{} on a dma-buf", call.name);
+            state.violation(pid, Rule::NotSimulated, detail);
+            Err(Errno::ENOTTY)
+        }
         File::Foreign => Err(Errno::ENOTTY),
     }
 }
@@ -118,6 +124,9 @@ pub(crate) fn check_map(
             let memory = drm::mmap(state, pid, file, minor, mapping)?;
             let node = DeviceNode::Render(minor);
             return Ok(Shown::Device { file, node, memory: Some(memory) });
+        }
+        File::DmaBuf { memory, writable } => {
+            return dma_buf::mmap(state, file, memory, writable, mapping);
         }
         File::Foreign => return Err(Errno::ENODEV),
     };

@@ -6,8 +6,8 @@ use hsakmt_core::errno::Errno;
 use hsakmt_core::execute;
 use hsakmt_core::seam::{Array, Call, DeviceNode, Driver, Mapping, Os, Placement, Protection};
 use hsakmt_core::uapi::kfd::{
-    AcquireVm, AllocMemoryFlags, AllocMemoryOfGpu, FreeMemoryOfGpu, MapMemoryToGpu, Svm,
-    UnmapMemoryFromGpu,
+    AcquireVm, AllocMemoryFlags, AllocMemoryOfGpu, ExportDmabuf, FreeMemoryOfGpu, ImportDmabuf,
+    MapMemoryToGpu, Svm, UnmapMemoryFromGpu,
 };
 use hsakmt_core::uapi::{Block, Request};
 
@@ -138,6 +138,25 @@ pub(crate) fn alloc(
 
 pub(crate) fn free(sim: &Sim, kfd: &SimDevice, handle: u64) -> Result<u32, Errno> {
     ask(sim, kfd, &mut FreeMemoryOfGpu { handle })
+}
+
+/// EXPORT_DMABUF; the descriptor.
+pub(crate) fn export(sim: &Sim, kfd: &SimDevice, handle: u64) -> Result<u32, Errno> {
+    let mut block = ExportDmabuf { handle, ..Default::default() };
+    ask(sim, kfd, &mut block).map(|_| block.dmabuf_fd)
+}
+
+/// IMPORT_DMABUF on the nth GPU; the handle.
+pub(crate) fn import(
+    sim: &Sim,
+    kfd: &SimDevice,
+    gpu: usize,
+    va_addr: u64,
+    dmabuf_fd: u32,
+) -> Result<u64, Errno> {
+    let gpu_id = gpu_id(sim, gpu);
+    let mut block = ImportDmabuf { va_addr, gpu_id, dmabuf_fd, ..Default::default() };
+    ask(sim, kfd, &mut block).map(|_| block.handle)
 }
 
 fn ids(gpu_ids: &[u32]) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! The memory behind buffers: who keeps it, where a render file maps it, and
-//! the limits of kernel-rules section 2, "Accounting" (amdgpu_amdkfd_gpuvm.c).
+//! The memory behind buffers: who keeps it, where a render file maps it, where the
+//! host has its contents, and the limits of kernel-rules section 2, "Accounting" (amdgpu_amdkfd_gpuvm.c).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -28,7 +28,8 @@ pub(crate) enum Place {
     Registers,
 }
 
-/// A piece of memory. It lives by its buffers and by CPU mappings.
+/// A piece of memory (`struct amdgpu_bo`). It lives by what holds it (buffers, GEM
+/// handles, its dma-buf) and by CPU mappings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Memory {
     pub place: Place,
@@ -39,10 +40,57 @@ pub(crate) struct Memory {
     /// The render node through which it can be mapped, and the offset there.
     pub minor: u32,
     pub offset: u64,
-    /// The open file that alone may map it: the one bound for the owner GPU.
-    pub allowed: Option<FileId>,
-    /// How many buffers it has.
-    buffers: u32,
+    /// The open files that may map it, with how often each was allowed
+    /// (drm_vma_manager.c): the one bound for the owner GPU, those with a GEM handle.
+    allowed: BTreeMap<FileId, u32>,
+    /// Whether all of it has to be in the CPU's reach.
+    pub public: bool,
+    /// What a driver of user space keeps with it.
+    pub metadata: Metadata,
+    /// Its dma-buf, if there is one.
+    pub dma_buf: Option<DmaBuf>,
+    /// Where the host has its contents.
+    pub host: Option<usize>,
+    /// How many buffers, GEM handles, dma-bufs hold it.
+    holders: u32,
+}
+
+/// What a driver of user space keeps with memory (GEM_METADATA).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Metadata {
+    pub flags: u64,
+    pub tiling: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// The dma-buf of a piece of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DmaBuf {
+    pub file: FileId,
+    /// Buffers and handles that were exported to it or imported from it: they keep
+    /// it open.
+    pub holds: u32,
+}
+
+impl Memory {
+    /// Lets a file map it, once more.
+    pub(crate) fn allow(&mut self, file: FileId) {
+        *self.allowed.entry(file).or_default() += 1;
+    }
+
+    /// Takes back one [`Memory::allow`].
+    pub(crate) fn revoke(&mut self, file: FileId) {
+        if let Some(count) = self.allowed.get_mut(&file) {
+            *count -= 1;
+            if *count == 0 {
+                self.allowed.remove(&file);
+            }
+        }
+    }
+
+    pub(crate) fn allows(&self, file: FileId) -> bool {
+        self.allowed.contains_key(&file)
+    }
 }
 
 /// All memory of the machine.
@@ -51,10 +99,12 @@ pub(crate) struct GpuMemory {
     memories: BTreeMap<MemoryId, Memory>,
     offsets: BTreeMap<(u32, u64), MemoryId>,
     next_offset: BTreeMap<u32, u64>,
-    /// Memory without a buffer, which a CPU mapping may keep.
+    /// Memory that nothing holds, which a CPU mapping may keep.
     orphans: BTreeSet<MemoryId>,
     /// Those of them that may have lost their last mapping.
     doubtful: Vec<MemoryId>,
+    /// Address and length of memory of the host that is needed no more.
+    discarded: Vec<(usize, usize)>,
     system_used: u64,
     gtt_used: u64,
     vram_used: BTreeMap<u32, Vram>,
@@ -96,7 +146,7 @@ fn vram_limit(topology: &Topology, gpu: &Gpu) -> u64 {
 }
 
 impl GpuMemory {
-    /// Takes memory of a GPU; ENOMEM beyond a limit. It has one buffer.
+    /// Takes memory of a GPU; ENOMEM beyond a limit. One thing holds it.
     pub(crate) fn take(
         &mut self,
         id: MemoryId,
@@ -113,8 +163,19 @@ impl GpuMemory {
         // An offset is never given twice, so that a stale one shows.
         *next += size;
         self.offsets.insert((minor, offset), id);
-        let memory =
-            Memory { place, size, gpu_id: gpu.id, minor, offset, allowed: None, buffers: 1 };
+        let memory = Memory {
+            place,
+            size,
+            gpu_id: gpu.id,
+            minor,
+            offset,
+            allowed: BTreeMap::new(),
+            public: false,
+            metadata: Metadata::default(),
+            dma_buf: None,
+            host: None,
+            holders: 1,
+        };
         self.memories.insert(id, memory);
         Ok(())
     }
@@ -204,16 +265,32 @@ impl GpuMemory {
         Some((id, self.memories.get(&id)?))
     }
 
-    /// One buffer less; nobody may map the memory of the last one any more.
-    pub(crate) fn drop_buffer(&mut self, id: MemoryId) {
+    pub(crate) fn get(&self, id: MemoryId) -> Option<&Memory> {
+        self.memories.get(&id)
+    }
+
+    /// One more thing holds it.
+    pub(crate) fn hold(&mut self, id: MemoryId) {
         if let Some(memory) = self.memories.get_mut(&id) {
-            memory.buffers = memory.buffers.saturating_sub(1);
-            if memory.buffers == 0 {
-                memory.allowed = None;
+            memory.holders += 1;
+            self.orphans.remove(&id);
+        }
+    }
+
+    /// One thing less holds it.
+    pub(crate) fn let_go(&mut self, id: MemoryId) {
+        if let Some(memory) = self.memories.get_mut(&id) {
+            memory.holders = memory.holders.saturating_sub(1);
+            if memory.holders == 0 {
                 self.orphans.insert(id);
                 self.doubtful.push(id);
             }
         }
+    }
+
+    /// Memory of the host that is needed no more.
+    pub(crate) fn take_discarded(&mut self) -> Vec<(usize, usize)> {
+        core::mem::take(&mut self.discarded)
     }
 
     /// A CPU mapping of memory went.
@@ -228,21 +305,22 @@ impl GpuMemory {
         self.doubtful = self.orphans.iter().copied().collect();
     }
 
-    /// Ends memory that neither a buffer nor a CPU mapping keeps.
+    /// Ends memory that nothing holds and no CPU mapping keeps.
     pub(crate) fn collect(&mut self, is_mapped: impl Fn(MemoryId) -> bool) {
         for id in core::mem::take(&mut self.doubtful) {
-            if is_mapped(id) {
+            if !self.orphans.contains(&id) || is_mapped(id) {
                 continue;
             }
             self.orphans.remove(&id);
             if let Some(memory) = self.memories.remove(&id) {
                 self.offsets.remove(&(memory.minor, memory.offset));
                 self.count(memory.place, memory.gpu_id, memory.size, u64::wrapping_sub);
+                self.discarded.extend(memory.host.map(|at| (at, memory.size as usize)));
             }
         }
     }
 
-    /// Bytes of memory that no buffer has any more and a CPU mapping keeps.
+    /// Bytes of memory that nothing holds any more and a CPU mapping keeps.
     pub(crate) fn orphaned_bytes(&self) -> u64 {
         self.orphans.iter().filter_map(|id| self.memories.get(id)).map(|memory| memory.size).sum()
     }

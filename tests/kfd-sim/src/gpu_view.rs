@@ -8,6 +8,7 @@
 //! | [`GpuView::sees`] | the buffer or SVM range that the GPU sees at an address |
 //! | [`GpuView::mappings`] | all of them, by address |
 //! | [`GpuView::access`] | what an access at an address does, with its effects |
+//! | [`GpuView::read`], [`GpuView::write`] | the same of bytes, with their contents |
 //!
 //! Of the process: [`Process::svm_ranges`], [`Process::evictions`],
 //! [`Process::settle`], and [`Process::gpu_access`] as the short form of an access.
@@ -15,10 +16,12 @@
 use alloc::vec::Vec;
 
 use crate::gpu_vm::{GpuRange, Shows};
-use crate::kfd::{self, Fault, KfdObject, Kind, MemoryFault, ObjectId};
-use crate::machine::State;
+use crate::kfd::{self, Fault, KfdObject, Kind, MemoryFault, ObjectId, Target};
+use crate::machine::{Contents, State};
 use crate::process::Process;
 use crate::svm_ranges::SvmRange;
+
+const PAGE: usize = 4096;
 
 /// A range of a GPU's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,12 +151,67 @@ impl GpuView {
         let mut state = self.process.machine().lock();
         let id = find(&state, &self.process, self.context).ok_or(Fault::NoVm)?;
         let answer = kfd::access(&mut state, id, self.gpu_id, address, write);
-        if let Err(fault) = answer {
-            let read_only = fault == Fault::ReadOnly;
-            let reported = MemoryFault { not_present: !read_only, read_only, ..Default::default() };
-            kfd::fault_memory(&mut state, id, self.gpu_id, address, reported);
+        answer.inspect_err(|&fault| self.report(&mut state, id, address, fault))
+    }
+
+    fn report(&self, state: &mut State, id: ObjectId, address: u64, fault: Fault) {
+        let read_only = fault == Fault::ReadOnly;
+        let reported = MemoryFault { not_present: !read_only, read_only, ..Default::default() };
+        kfd::fault_memory(state, id, self.gpu_id, address, reported);
+    }
+
+    /// Reads as the GPU would; see [`GpuView::access`]. Without memory of the host
+    /// ([`Machine::set_host_memory`](crate::Machine::set_host_memory)) all is zero, and so
+    /// are pages of the driver.
+    ///
+    /// # Errors
+    /// See [`Fault`]. What was read before the fault is in `into`.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+        into.fill(0);
+        let mut at = address;
+        for part in pieces(address, into.len()) {
+            let Some(piece) = into.get_mut(part) else { break };
+            if let Some((host, place)) = self.place(at, false)? {
+                host.read(place, piece).map_err(|_| Fault::NoMemory)?;
+            }
+            at += piece.len() as u64;
         }
-        answer
+        Ok(())
+    }
+
+    /// Writes as the GPU would, as [`GpuView::read`].
+    ///
+    /// # Errors
+    /// See [`Fault`]. What was written before the fault stays.
+    pub fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {
+        let mut at = address;
+        for part in pieces(address, from.len()) {
+            let Some(piece) = from.get(part) else { break };
+            if let Some((host, place)) = self.place(at, true)? {
+                host.write(place, piece).map_err(|_| Fault::NoMemory)?;
+            }
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Where the host has what an access goes to.
+    fn place(&self, address: u64, write: bool) -> Result<Option<Contents>, Fault> {
+        let machine = self.process.machine();
+        let mut state = machine.lock();
+        let id = find(&state, &self.process, self.context).ok_or(Fault::NoVm)?;
+        let target = kfd::target(&mut state, id, self.gpu_id, address, write)
+            .inspect_err(|&fault| self.report(&mut state, id, address, fault))?;
+        let host = state.host_memory.clone();
+        drop(state);
+        Ok(match target {
+            Target::Driver => None,
+            Target::Process(place) => host.map(|host| (host, place as usize)),
+            Target::Memory(memory, offset) => {
+                let contents = machine.contents(memory).map_err(|_| Fault::NoMemory)?;
+                contents.map(|(host, start)| (host, start + offset as usize))
+            }
+        })
     }
 
     /// What the GPU sees at an address.
@@ -194,6 +252,18 @@ pub(crate) fn find(state: &State, process: &Process, context: Option<u16>) -> Op
     let kind = Kind::Secondary(context);
     let mut objects = state.objects.iter();
     objects.find(|(_, object)| object.space == space && object.kind == kind).map(|(id, _)| *id)
+}
+
+/// The parts of so many bytes at an address that lie in one page each.
+fn pieces(address: u64, length: usize) -> impl Iterator<Item = core::ops::Range<usize>> {
+    let first = PAGE - address as usize % PAGE;
+    let mut done = 0;
+    core::iter::from_fn(move || {
+        let end = if done == 0 { first } else { done + PAGE }.min(length);
+        let part = done..end;
+        done = end;
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 fn seen(start: u64, range: &GpuRange) -> Seen {

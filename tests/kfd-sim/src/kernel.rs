@@ -56,8 +56,10 @@ pub struct KernelProfile {
     pub p2p: bool,
     /// CREATE_PROCESS exists (also needs KFD 1.19).
     pub secondary_contexts: bool,
-    /// The out-of-tree driver's requests 0x80 and up exist.
+    /// The out-of-tree driver's requests 0x80 and up exist, those of `ipc` apart.
     pub out_of_tree: bool,
+    /// IPC_EXPORT_HANDLE and IPC_IMPORT_HANDLE exist.
+    pub ipc: bool,
 }
 
 impl KernelProfile {
@@ -72,13 +74,14 @@ impl KernelProfile {
             p2p: false,
             secondary_contexts: true,
             out_of_tree: false,
+            ipc: false,
         }
     }
 
     /// The same kernel with the out-of-tree driver, which has every option on.
     #[must_use]
     pub const fn out_of_tree(kernel: Kernel) -> KernelProfile {
-        KernelProfile { svm: true, p2p: true, out_of_tree: true, ..Self::debian(kernel) }
+        KernelProfile { svm: true, p2p: true, out_of_tree: true, ipc: true, ..Self::debian(kernel) }
     }
 
     /// The same profile reporting another KFD minor.
@@ -150,6 +153,12 @@ impl KernelProfile {
     /// refused.
     pub(crate) fn keeps_user_pages_from_svm(self) -> bool {
         self.kernel >= Kernel::V6_12
+    }
+
+    /// kernel-rules section 2, "IMPORT": amdgpu buffers of the same GPU only, and the
+    /// dma-buf is looked at first.
+    pub(crate) fn imports_own_buffers_alone(self) -> bool {
+        self.kernel < Kernel::V6_12
     }
 
     /// kernel-rules section 2, SET_ATTR: an address range that wraps is EOVERFLOW.

@@ -22,7 +22,7 @@ pub struct Leftovers {
     pub buffers: Vec<String>,
     /// The SVM ranges of all objects, also those that a GPU's access made.
     pub ranges: Vec<String>,
-    /// Bytes of memory without a buffer, which CPU mappings keep.
+    /// Bytes of memory that nothing holds and CPU mappings keep.
     pub orphaned_bytes: u64,
     /// Open file descriptions.
     pub files: usize,
@@ -45,8 +45,12 @@ impl Leftovers {
         for (pid, process) in &state.processes {
             let mut held = Held::default();
             for (number, descriptor) in process.descriptors.iter() {
-                let node = state.files.get(&descriptor.file).and_then(|file| file.node());
-                let text = node.map_or_else(|| "foreign".into(), |node| node.to_string());
+                let file = state.files.get(&descriptor.file).copied();
+                let text = match (file, file.and_then(File::node)) {
+                    (_, Some(node)) => node.to_string(),
+                    (Some(File::DmaBuf { .. }), _) => "dma-buf".into(),
+                    _ => "foreign".into(),
+                };
                 held.descriptors.insert(number, text);
             }
             for (_, mapped) in
@@ -56,6 +60,9 @@ impl Leftovers {
                     Shown::Anonymous => held.anonymous_bytes += mapped.length,
                     Shown::Device { node, .. } => {
                         held.device_mappings.push((node.to_string(), mapped.length));
+                    }
+                    Shown::DmaBuf { .. } => {
+                        held.device_mappings.push(("dma-buf".into(), mapped.length));
                     }
                 }
             }

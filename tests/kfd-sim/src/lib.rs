@@ -38,11 +38,17 @@
 //! memory of the host, unless [`Process::set_memory_is_complete`] says that there
 //! is none. Changes of mappings reach the driver: SVM ranges go with an
 //! unmapping, and what a GPU has mapped is evicted, which [`Process::evictions`]
-//! counts. Two CPU mappings of one buffer do not share contents.
+//! counts.
+//!
+//! # Contents
+//! With [`Machine::set_host_memory`] all CPU mappings of a buffer, in any process and
+//! context, and the accesses of GPUs ([`GpuView::read`], [`GpuView::write`]) have the
+//! same contents. Without it (a host that only hands out addresses) each CPU mapping
+//! has its own, or none.
 //!
 //! # GPU address spaces
 //! [`Process::gpu`] shows what a GPU sees, and lets it access an address:
-//! [`GpuView`]. No contents are moved.
+//! [`GpuView`].
 //!
 //! # Events
 //! Events are set by requests and by what [`Process`] lets GPUs and the system do
@@ -65,6 +71,7 @@ mod address_space;
 mod cpu_mapping;
 mod descriptor;
 mod device;
+mod dma_buf;
 mod drm;
 #[cfg(test)]
 mod fixture;
@@ -73,6 +80,7 @@ mod gpu_memory;
 mod gpu_view;
 mod gpu_vm;
 mod host;
+mod host_memory;
 mod intervals;
 mod kernel;
 mod kfd;
@@ -92,6 +100,7 @@ pub use descriptor::{Descriptor, FileId};
 pub use gpu_events::EventView;
 pub use gpu_view::{GpuView, Seen, Sight, SvmView};
 pub use host::AddressesOnly;
+pub use host_memory::HostMemory;
 pub use kernel::{Kernel, KernelProfile};
 pub use kfd::{Fault, MemoryFault};
 pub use leftovers::{Held, Leftovers};

@@ -12,8 +12,11 @@ use spin::{Mutex, MutexGuard};
 
 use crate::address_space::{AddressSpace, SpaceId};
 use crate::descriptor::{File, FileId};
-use crate::gpu_memory::GpuMemory;
+use crate::dma_buf;
+use crate::drm::{self, GemHandles};
+use crate::gpu_memory::{GpuMemory, MemoryId};
 use crate::gpu_vm::GpuVm;
+use crate::host_memory::HostMemory;
 use crate::kernel::KernelProfile;
 use crate::kfd::{self, KfdObject, ObjectId};
 use crate::leftovers::Leftovers;
@@ -30,6 +33,9 @@ use crate::violation::{Rule, Violation};
 pub struct Machine {
     state: Arc<Mutex<State>>,
 }
+
+/// A host with the address at which it has something.
+pub(crate) type Contents = (Arc<dyn HostMemory>, usize);
 
 /// A condition of the driver or of a device node that opens meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,6 +80,11 @@ pub(crate) struct State {
     /// The GPU address spaces of opened render files.
     pub vms: BTreeMap<FileId, GpuVm>,
     pub memory: GpuMemory,
+    /// GEM handles of opened render files.
+    pub gem: BTreeMap<FileId, GemHandles>,
+    /// Buffers that other processes know by a number.
+    pub shared: BTreeMap<kfd::ShareHandle, kfd::Shared>,
+    pub host_memory: Option<Arc<dyn HostMemory>>,
     pub objects: BTreeMap<ObjectId, KfdObject>,
     pub spaces: BTreeMap<SpaceId, AddressSpace>,
     pub processes: BTreeMap<Pid, ProcessState>,
@@ -107,6 +118,9 @@ impl Machine {
             files: BTreeMap::new(),
             vms: BTreeMap::new(),
             memory: GpuMemory::default(),
+            gem: BTreeMap::new(),
+            shared: BTreeMap::new(),
+            host_memory: None,
             objects: BTreeMap::new(),
             spaces: BTreeMap::new(),
             processes: BTreeMap::new(),
@@ -128,6 +142,39 @@ impl Machine {
         SimPlatform::new(self.clone(), pid, host)
     }
 
+    /// Where the host has the contents of memory, if it can have them; made now if
+    /// nobody looked at them before.
+    pub(crate) fn contents(&self, id: MemoryId) -> Result<Option<Contents>, Errno> {
+        let state = self.lock();
+        let Some(host) = state.host_memory.clone() else { return Ok(None) };
+        let memory = state.memory.get(id).ok_or(Errno::ENOMEM)?;
+        let (known, length) = (memory.host, memory.size as usize);
+        drop(state);
+        if let Some(start) = known {
+            return Ok(Some((host, start)));
+        }
+        let made = host.make(length)?;
+        let mut state = self.lock();
+        let start = state.memory.get_mut(id).map(|memory| *memory.host.get_or_insert(made));
+        drop(state);
+        if start != Some(made) {
+            // Another thread was faster, or the memory is gone.
+            host.discard(made, length);
+        }
+        Ok(Some((host, start.ok_or(Errno::ENOMEM)?)))
+    }
+
+    /// Gives the host back what memory that is gone had of it.
+    pub(crate) fn discard_host_memory(&self) {
+        let mut state = self.lock();
+        let discarded = state.memory.take_discarded();
+        let host = state.host_memory.clone();
+        drop(state);
+        if let Some(host) = host {
+            discarded.into_iter().for_each(|(at, length)| host.discard(at, length));
+        }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -142,6 +189,11 @@ impl Machine {
     #[must_use]
     pub fn topology(&self) -> Topology {
         self.lock().topology.clone()
+    }
+
+    /// Puts memory of a host behind the memory of devices; before any is mapped.
+    pub fn set_host_memory(&self, memory: Arc<dyn HostMemory>) {
+        self.lock().host_memory = Some(memory);
     }
 
     /// Sets or ends a condition.
@@ -369,8 +421,22 @@ impl State {
                 }
             }
             let before = (self.files.len(), self.objects.len());
-            self.files.retain(|id, _| files.contains(id));
-            self.vms.retain(|id, _| files.contains(id));
+            // Dma-bufs are kept by buffers and handles too, and looked at one by one.
+            let unused: Vec<(FileId, File)> = self
+                .files
+                .iter()
+                .filter(|(id, _)| !files.contains(id))
+                .map(|(id, file)| (*id, *file))
+                .collect();
+            for (id, file) in unused {
+                if let File::DmaBuf { .. } = file {
+                    dma_buf::end_if_unused(self, id);
+                    continue;
+                }
+                self.files.remove(&id);
+                self.vms.remove(&id);
+                drm::close_handles(self, id);
+            }
             let gone: Vec<ObjectId> =
                 self.objects.keys().filter(|id| !objects.contains(id)).copied().collect();
             for id in gone {
@@ -384,6 +450,16 @@ impl State {
                 self.collect_memory();
                 return;
             }
+        }
+    }
+
+    /// A descriptor of a file was closed.
+    pub(crate) fn lost_descriptor(&mut self, file: FileId) {
+        if let Some(File::DmaBuf { .. }) = self.files.get(&file) {
+            dma_buf::end_if_unused(self, file);
+            self.collect_memory();
+        } else {
+            self.collect();
         }
     }
 

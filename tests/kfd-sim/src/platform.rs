@@ -57,8 +57,8 @@ impl Seat {
             .processes
             .get_mut(&pid)
             .and_then(|process| process.descriptors.remove(descriptor));
-        let result = if removed.is_some() {
-            state.collect();
+        let result = if let Some(removed) = removed {
+            state.lost_descriptor(removed.file);
             Ok(0_u32)
         } else {
             let detail = format!("close of descriptor {descriptor}");
@@ -66,6 +66,8 @@ impl Seat {
             Err(Errno::EBADF)
         };
         state.record(pid, result, || Operation::Close(descriptor));
+        drop(state);
+        self.machine.discard_host_memory();
     }
 }
 
@@ -215,6 +217,34 @@ impl<H: Os> SimPlatform<H> {
         }
     }
 
+    /// Lets the host show what of a device's memory nobody could look at so far.
+    fn fill_in(&self, address: usize, length: usize, allow: Protection) -> Result<(), Errno> {
+        if allow.is_empty() {
+            return Ok(());
+        }
+        let pid = self.seat.pid();
+        let blanks = match self.seat.machine.lock().space_of(pid) {
+            Some(space) => space.take_blanks(address, length),
+            None => return Ok(()),
+        };
+        for (at, mapped) in blanks {
+            let Some(memory) = mapped.shown.memory() else { continue };
+            if let Some((host, start)) = self.machine().contents(memory)? {
+                host.show(
+                    start + mapped.offset as usize,
+                    Mapping {
+                        placement: Placement::Replace(at),
+                        length: mapped.length,
+                        protection: mapped.protection,
+                        reserve: true,
+                        shared: true,
+                    },
+                )?;
+            }
+        }
+        Ok(())
+    }
+
     fn check_limit(&self, length: usize) -> Result<(), Errno> {
         match self.seat.machine.lock().space_of(self.seat.pid()) {
             Some(space) => space.check_limit(length),
@@ -295,6 +325,7 @@ impl<H: Os> SimPlatform<H> {
             })
         });
         drop(state);
+        self.machine().discard_host_memory();
         if woken != before {
             self.host.futex_wake(&word, u32::MAX);
         }
@@ -356,6 +387,8 @@ impl<H: Os> Os for SimPlatform<H> {
             let mapped = Mapped {
                 length: mapping.length,
                 shown: Shown::Anonymous,
+                offset: 0,
+                blank: false,
                 protection: mapping.protection,
                 shared: mapping.shared,
                 huge: None,
@@ -383,11 +416,14 @@ impl<H: Os> Os for SimPlatform<H> {
             self.host.unmap(address, length)
         };
         self.record(done(result), || Operation::Unmap { address, length });
+        self.machine().discard_host_memory();
         result
     }
 
     fn protect(&self, address: usize, length: usize, allow: Protection) -> Result<(), Errno> {
-        let result = self.host.protect(address, length, allow);
+        let result = self
+            .fill_in(address, length, allow)
+            .and_then(|()| self.host.protect(address, length, allow));
         let pid = self.seat.pid();
         let mut state = self.seat.machine.lock();
         if result.is_ok() {
@@ -545,16 +581,26 @@ impl<H: Os> Driver for SimPlatform<H> {
             self.check_limit(mapping.length)?;
             // The host's memory stands for the device's. The lock is not held:
             // the host may take as long as it likes.
-            let address = self.host.map(Mapping {
+            let blank = shown.memory().is_some() && mapping.protection.is_empty();
+            let offset = shown.offset(mapping);
+            let wanted = Mapping {
                 placement: mapping.placement,
                 length: mapping.length,
                 protection: mapping.protection,
                 reserve: true,
                 shared: true,
-            })?;
+            };
+            let memory = shown.memory().filter(|_| !blank);
+            let contents = memory.map(|memory| self.machine().contents(memory)).transpose()?;
+            let address = match contents.flatten() {
+                Some((host, start)) => host.show(start + offset as usize, wanted)?,
+                None => self.host.map(wanted)?,
+            };
             let mapped = Mapped {
                 length: mapping.length,
                 shown,
+                offset,
+                blank,
                 protection: mapping.protection,
                 shared: true,
                 huge: None,

@@ -252,8 +252,8 @@ impl Process {
     pub fn close(&self, number: u32) -> Result<(), Errno> {
         let mut state = self.machine.lock();
         let process = state.processes.get_mut(&self.pid).ok_or(Errno::ESRCH)?;
-        process.descriptors.remove(number).ok_or(Errno::EBADF)?;
-        state.collect();
+        let removed = process.descriptors.remove(number).ok_or(Errno::EBADF)?;
+        state.lost_descriptor(removed.file);
         Ok(())
     }
 

@@ -38,7 +38,12 @@ impl Arguments {
         self.put(at, &value.to_ne_bytes());
     }
 
-    fn put(&mut self, at: usize, bytes: &[u8]) {
+    /// So many bytes; zeros beyond the end.
+    pub(crate) fn bytes(&self, at: usize, length: usize) -> Vec<u8> {
+        (at..at + length).map(|at| self.0.get(at).copied().unwrap_or(0)).collect()
+    }
+
+    pub(crate) fn put(&mut self, at: usize, bytes: &[u8]) {
         if let Some(place) = self.0.get_mut(at..at + bytes.len()) {
             place.copy_from_slice(bytes);
         }

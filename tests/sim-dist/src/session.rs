@@ -16,13 +16,15 @@
 //!   parent as itself again when it calls next, which ends the simulated child.
 //!   One of them acts at a time: the other waits until no call is under way.
 //!
-//! Two real processes have two machines: what one does the other does not see.
+//! Two real processes have two machines: what one does the other does not see, but
+//! for the contents of memory that was mapped before the fork.
 //!
 //! # Safety
 //! A session is leaked, so that a reference to it is good for ever; the machine
 //! in it is behind the simulator's own lock.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::CStr;
 use core::fmt::Write;
@@ -197,6 +199,7 @@ fn machine() -> Machine {
     let machine = Machine::new(&profile);
     // It would grow for as long as the program runs.
     machine.keep_log(false);
+    machine.set_host_memory(Arc::new(Linux));
     machine.set_condition(Condition::ModuleNotLoaded, !known);
     machine
 }

@@ -7,7 +7,7 @@ use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::{Call, MapDevice};
 use hsakmt_core::uapi::Direction;
 
-use super::{info, version};
+use super::{gem, info, version};
 use crate::descriptor::FileId;
 use crate::gpu_memory::{MemoryId, Place};
 use crate::machine::State;
@@ -18,7 +18,10 @@ use crate::violation::Rule;
 
 /// A request on its way through the driver.
 pub(super) struct Request<'s, 'r, 'a> {
-    pub state: &'s State,
+    pub state: &'s mut State,
+    pub pid: Pid,
+    /// The open file that carries the request.
+    pub file: FileId,
     pub gpu: &'s Gpu,
     pub arguments: Arguments,
     pub arrays: Arrays<'r, 'a>,
@@ -98,6 +101,7 @@ impl Known {
 pub(crate) fn ioctl(
     state: &mut State,
     pid: Pid,
+    file: FileId,
     minor: u32,
     call: &mut Call<'_, '_>,
 ) -> Result<u32, Errno> {
@@ -123,11 +127,18 @@ pub(crate) fn ioctl(
         bytes[..sent].copy_from_slice(from);
     }
     let (block, arrays) = Arrays::split(call);
-    let mut request = Request { state, gpu: &gpu, arguments: Arguments(bytes), arrays };
+    let arguments = Arguments(bytes);
+    let mut request = Request { state, pid, file, gpu: &gpu, arguments, arrays };
     let mut result = match known.number {
         0x00 => version::get(&mut request),
+        0x09 => gem::close(&mut request),
         0x0c => version::get_cap(&mut request),
+        0x2d => gem::to_descriptor(&mut request),
+        0x2e => gem::from_descriptor(&mut request),
+        0x40 => gem::create(&mut request),
+        0x41 => gem::offset(&mut request),
         0x45 => info::get(&mut request),
+        0x46 => gem::metadata(&mut request),
         _ => Err(NOT_SIMULATED),
     };
     if copied_out {
@@ -136,7 +147,7 @@ pub(crate) fn ioctl(
             _ => result = Err(Errno::EFAULT),
         }
     }
-    let Request { arguments, arrays, .. } = request;
+    let Request { state, arguments, arrays, .. } = request;
     for detail in arrays.beyond {
         state.violation(pid, Rule::ShortArray, format!("{}: {detail}", known.name));
     }
@@ -168,7 +179,7 @@ pub(crate) fn mmap(
     if mapping.length as u64 > memory.size {
         return Err(Errno::EINVAL);
     }
-    if memory.allowed != Some(file) {
+    if !memory.allows(file) {
         return Err(Errno::EACCES);
     }
     match memory.place {
@@ -231,8 +242,8 @@ mod tests {
     #[test]
     fn what_is_not_simulated_is_loud() {
         let sim = boot("rx7900");
-        let request = Request::new(Direction::ReadWrite, b'd', 0x40, 32);
-        assert_eq!(raw(&sim, &render(&sim, 0), request, &mut [0; 32]), Err(Errno::ENOTTY));
+        let request = Request::new(Direction::ReadWrite, b'd', 0x42, 16);
+        assert_eq!(raw(&sim, &render(&sim, 0), request, &mut [0; 16]), Err(Errno::ENOTTY));
         assert_eq!(broken(&sim), [Rule::NotSimulated]);
     }
 

@@ -8,6 +8,7 @@ use hsakmt_core::seam::Protection;
 use super::buffers::WRITABLE;
 use super::invalidation::{self, Pages};
 use super::{ObjectId, svm};
+use crate::gpu_memory::MemoryId;
 use crate::gpu_vm::Shows;
 use crate::machine::State;
 use crate::svm_ranges::{GPU_READS_ONLY, NEW_GRANULARITY, longest_range};
@@ -61,6 +62,42 @@ pub(crate) fn access(
         Some(Shows::Driver) => Ok(()),
         Some(Shows::Buffer { handle, .. }) => access_buffer(state, id, handle, write),
         None => access_range(state, id, gpu_id, address, write),
+    }
+}
+
+/// Where what an address shows is.
+pub(crate) enum Target {
+    /// In memory of a device or of the driver, at an offset.
+    Memory(MemoryId, u64),
+    /// In the process, at an address.
+    Process(u64),
+    /// In a page of the driver, whose contents nobody knows.
+    Driver,
+}
+
+/// Does what an access does, and tells where it goes.
+pub(crate) fn target(
+    state: &mut State,
+    id: ObjectId,
+    gpu_id: u32,
+    address: u64,
+    write: bool,
+) -> Result<Target, Fault> {
+    access(state, id, gpu_id, address, write)?;
+    let object = state.objects.get(&id).ok_or(Fault::NoVm)?;
+    let file = object.gpu(gpu_id).ok().and_then(|record| record.file).ok_or(Fault::NoVm)?;
+    let vm = state.vms.get(&file).ok_or(Fault::NoVm)?;
+    let Some((start, range)) = vm.at(address) else { return Ok(Target::Process(address)) };
+    let offset = address - start;
+    match range.shows {
+        Shows::Driver => Ok(Target::Driver),
+        Shows::Buffer { handle, .. } => {
+            let buffer = object.buffer(handle).ok_or(Fault::NotMapped)?;
+            Ok(match buffer.source {
+                Some(source) => Target::Process(source.address + offset),
+                None => Target::Memory(buffer.memory, offset),
+            })
+        }
     }
 }
 

@@ -9,8 +9,11 @@ use hsakmt_core::errno::Errno;
 
 use super::dispatch::Request;
 use super::invalidation::Pages;
+use super::ipc::{self, ShareHandle};
 use super::{GpuRecord, KfdObject, Kind};
 use crate::address_space::UserPages;
+use crate::descriptor::FileId;
+use crate::dma_buf;
 use crate::gpu_memory::{MemoryId, Place};
 use crate::machine::State;
 use crate::topology::Gpu;
@@ -19,13 +22,14 @@ use crate::violation::Rule;
 const PAGE: u64 = 4096;
 
 /// KFD_IOC_ALLOC_MEM_FLAGS_*.
-const VRAM: u32 = 1 << 0;
-const GTT: u32 = 1 << 1;
-const USERPTR: u32 = 1 << 2;
+pub(super) const VRAM: u32 = 1 << 0;
+pub(super) const GTT: u32 = 1 << 1;
+pub(super) const USERPTR: u32 = 1 << 2;
 const DOORBELL: u32 = 1 << 3;
 const MMIO_REMAP: u32 = 1 << 4;
 const AQL_QUEUE_MEM: u32 = 1 << 27;
-const PUBLIC: u32 = 1 << 29;
+pub(super) const PUBLIC: u32 = 1 << 29;
+pub(super) const EXECUTABLE: u32 = 1 << 30;
 pub(super) const WRITABLE: u32 = 1 << 31;
 const KINDS: u32 = VRAM | GTT | USERPTR | DOORBELL | MMIO_REMAP;
 
@@ -43,6 +47,12 @@ pub(crate) struct Buffer {
     pub source: Option<Source>,
     /// The GPUs that have it mapped.
     pub mapped: BTreeSet<u32>,
+    /// The file that may map it for the CPU as long as it is there.
+    pub allowed: Option<FileId>,
+    /// Whether it was exported or imported: then it holds the dma-buf.
+    pub holds_dma_buf: bool,
+    /// The handle by which other processes know it.
+    pub shared: Option<ShareHandle>,
 }
 
 /// Where user pages come from.
@@ -90,7 +100,7 @@ pub(super) fn join(gpu_id: u32, index: u32) -> u64 {
 
 impl GpuRecord {
     /// Keeps a buffer under the lowest index that is free, from 0.
-    fn insert(&mut self, buffer: Buffer) -> u32 {
+    pub(super) fn insert(&mut self, buffer: Buffer) -> u32 {
         let index = self.free_indices.pop_first().unwrap_or(self.buffers.len() as u32);
         self.buffers.insert(index, buffer);
         index
@@ -168,14 +178,26 @@ pub(super) fn alloc(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     state.memory.take(memory, &state.topology, &gpu, place, size)?;
     let mut offset = u64::from(gpu_id) << 46;
     if let Some(memory) = state.memory.get_mut(memory) {
-        memory.allowed = Some(file);
+        memory.allow(file);
+        memory.public = flags & (PUBLIC | VRAM) == PUBLIC | VRAM;
         if flags & (DOORBELL | MMIO_REMAP) != MMIO_REMAP {
             offset = memory.offset;
         }
     }
     let source =
         (place == Place::User).then_some(Source { address: user_address, pages: Pages::Current });
-    let buffer = Buffer { memory, place, address, size, flags, source, mapped: BTreeSet::new() };
+    let buffer = Buffer {
+        memory,
+        place,
+        address,
+        size,
+        flags,
+        source,
+        mapped: BTreeSet::new(),
+        allowed: Some(file),
+        holds_dma_buf: false,
+        shared: None,
+    };
     let object = request.object_mut()?;
     let handle = join(gpu_id, object.record_mut(gpu_id).ok_or(Errno::EINVAL)?.insert(buffer));
     if source.is_some() {
@@ -254,15 +276,28 @@ pub(super) fn free(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     if !buffer.mapped.is_empty() {
         return Err(Errno::EBUSY);
     }
-    let (memory, size, source) = (buffer.memory, buffer.size, buffer.source);
-    record.remove(index);
-    if let Some(source) = source {
+    let buffer = record.remove(index).ok_or(Errno::EINVAL)?;
+    if let Some(source) = buffer.source {
         let handle = join(gpu_id, index);
-        let end = source.address + size;
+        let end = source.address + buffer.size;
         request.object_mut()?.user_buffers.remove(source.address, end, handle);
     }
-    request.state.memory.drop_buffer(memory);
+    give_up(request.state, &buffer);
     Ok(0)
+}
+
+/// Lets go of what a buffer has.
+fn give_up(state: &mut State, buffer: &Buffer) {
+    if let (Some(file), Some(memory)) = (buffer.allowed, state.memory.get_mut(buffer.memory)) {
+        memory.revoke(file);
+    }
+    if buffer.holds_dma_buf {
+        dma_buf::let_go(state, buffer.memory);
+    }
+    if let Some(handle) = buffer.shared {
+        ipc::let_go(state, handle);
+    }
+    state.memory.let_go(buffer.memory);
 }
 
 /// What the end of an object does: every buffer is unmapped and goes, and so do
@@ -279,10 +314,10 @@ pub(crate) fn free_all(state: &mut State, object: &KfdObject) {
                     buffer.addresses().flatten().for_each(|address| vm.unmap(address));
                 }
             }
-            state.memory.drop_buffer(buffer.memory);
+            give_up(state, buffer);
         }
         if let Some(trap) = record.trap_memory {
-            state.memory.drop_buffer(trap);
+            state.memory.let_go(trap);
         }
     }
 }

@@ -9,8 +9,8 @@ use hsakmt_core::uapi::Direction;
 
 use super::requests::{self, Known, Origin};
 use super::{
-    KfdObject, ObjectId, addresses, apertures, buffers, check_owner, clocks, context, events,
-    gpu_mapping, memory, policy, runtime, svm, tile, version, vm,
+    KfdObject, ObjectId, addresses, apertures, buffers, check_owner, clocks, context, dma_buf,
+    events, gpu_mapping, ipc, memory, policy, runtime, svm, tile, version, vm,
 };
 use crate::descriptor::FileId;
 use crate::machine::State;
@@ -122,12 +122,17 @@ fn handle(request: &mut Request<'_, '_, '_>, known: &Known) -> Result<u32, Errno
         0x17 => buffers::free(request),
         0x18 => gpu_mapping::map(request),
         0x19 => gpu_mapping::unmap(request),
+        0x1c => dma_buf::info(request),
+        0x1d => dma_buf::import(request),
         0x1f => events::open_smi(request),
         0x20 => svm::call(request),
         0x21 => runtime::set_xnack(request),
         0x23 => memory::available(request),
+        0x24 => dma_buf::export(request),
         0x25 => runtime::enable(request),
         0x27 => context::create(request),
+        0x80 => ipc::import(request),
+        0x81 => ipc::export(request),
         _ => {
             let detail = format!("{} ({:#04x})", known.name, known.number);
             request.state.violation(request.pid, Rule::NotSimulated, detail);

@@ -24,9 +24,11 @@ mod buffers;
 mod clocks;
 mod context;
 mod dispatch;
+mod dma_buf;
 mod events;
 mod gpu_mapping;
 mod invalidation;
+mod ipc;
 mod memory;
 mod mmap;
 mod policy;
@@ -39,7 +41,7 @@ mod version;
 mod vm;
 
 pub use access::Fault;
-pub(crate) use access::access;
+pub(crate) use access::{Target, access, target};
 pub(crate) use buffers::free_all;
 pub(crate) use dispatch::ioctl;
 pub use events::MemoryFault;
@@ -48,6 +50,7 @@ pub(crate) use events::{
     signal as signal_event,
 };
 pub(crate) use invalidation::{memory_changed, memory_unmapped, restore};
+pub(crate) use ipc::{ShareHandle, Shared};
 pub(crate) use mmap::mmap;
 pub(crate) use process_folder::folder;
 pub(crate) use svm::NAMES as SVM_ATTRIBUTE_NAMES;

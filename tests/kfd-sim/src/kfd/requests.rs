@@ -34,6 +34,8 @@ pub(crate) enum Origin {
     Deprecated,
     /// The out-of-tree driver alone.
     OutOfTree,
+    /// A driver with memory shared by number, which only some have.
+    Ipc,
     /// The out-of-tree driver, until upstream took it in under another number.
     OutOfTreeUntil(u32),
 }
@@ -47,6 +49,7 @@ const fn known(
 ) -> Known {
     let origin = match number {
         0x0d..=0x10 => Origin::Deprecated,
+        0x80 | 0x81 => Origin::Ipc,
         0x86 => Origin::OutOfTreeUntil(23),
         0x80.. => Origin::OutOfTree,
         _ => Origin::Upstream,
@@ -118,6 +121,7 @@ pub(crate) fn find(kernel: KernelProfile, number: u8) -> Option<&'static Known> 
         }
         Origin::Deprecated => true,
         Origin::OutOfTree => kernel.out_of_tree,
+        Origin::Ipc => kernel.ipc,
         Origin::OutOfTreeUntil(minor) => kernel.out_of_tree && kernel.kfd_minor < minor,
     };
     has.then_some(known)

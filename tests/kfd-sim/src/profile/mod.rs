@@ -22,7 +22,7 @@
 //! | `vram=SIZE`, `bar=SIZE`, `ram=SIZE` | memory of a device, what of it the CPU reaches, memory of a socket |
 //! | `kernel=6.1`, `6.12`, `7.2` | whose rules |
 //! | `kfd=N` | reported KFD minor |
-//! | `svm=0\|1`, `p2p=0\|1`, `xgmi=0\|1`, `secondary=0\|1`, `dkms=0\|1` | switches |
+//! | `svm=0\|1`, `p2p=0\|1`, `xgmi=0\|1`, `secondary=0\|1`, `dkms=0\|1`, `ipc=0\|1` | switches |
 //!
 //! `gpus`, `cus`, `vram`, `bar`, `xgmi` and the partitions are each part's own; the other
 //! options are the machine's, in whichever part they stand. An option that is given
@@ -321,7 +321,12 @@ fn apply_to_machine(
             kernel.out_of_tree = switch(key, value)?;
             kernel.svm |= kernel.out_of_tree;
             kernel.p2p |= kernel.out_of_tree;
+            kernel.ipc |= kernel.out_of_tree;
             "dkms"
+        }
+        "ipc" => {
+            kernel.ipc = switch(key, value)?;
+            "ipc"
         }
         _ => return Ok(None),
     }))
