@@ -40,7 +40,7 @@
 //!   version, the machine with its topology and apertures.
 //! - [`memory`]: a context's memory: addresses, buffers, mappings, registrations.
 //! - [`queue`]: what can be decided of queues without a driver: the sizes of their
-//!   buffers.
+//!   buffers, rings and doorbells.
 //! - [`topology`]: the machine as the kernel's tree tells it, read once, then
 //!   immutable. Needs no open driver.
 //! - [`execute`]: the one place where a typed block meets the driver.
@@ -58,8 +58,8 @@
 //! - No panic on anything that the kernel, sysfs or a caller can produce.
 //!   Allocation is fallible and becomes NO_MEMORY.
 //! - A failed call leaves everything as it was.
-//! - Unsafe code is denied, except in `lock`, `set_once`, `process` and
-//!   `process::slot`, each with its argument at the top.
+//! - Unsafe code is denied, except in `lock`, `set_once`, `process`,
+//!   `process::slot` and `queue::mapped`, each with its argument at the top.
 //!
 //! [`Os`]: seam::Os
 //! [`Driver`]: seam::Driver

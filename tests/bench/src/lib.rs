@@ -6,6 +6,7 @@
 //! - [`cost`]: what opening and acquiring it costs, counted at the seams;
 //! - [`c_abi`]: the C functions over such a machine, called as C calls them;
 //! - [`rust_api`]: the Rust functions over it;
+//! - [`submission`]: packets submitted to a ring;
 //! - [`threads`]: how many memory calls several threads make in a second;
 //! - [`instructions`]: how many instructions a run of this program takes.
 
@@ -16,6 +17,7 @@ pub mod cost;
 pub mod folder;
 pub mod instructions;
 pub mod rust_api;
+pub mod submission;
 pub mod threads;
 
 use std::collections::BTreeMap;

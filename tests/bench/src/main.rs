@@ -15,7 +15,7 @@ use std::{env, fs};
 
 use hsakmt_bench::cost::{Cost, file_reads, measure, simulated};
 use hsakmt_bench::folder::FolderMachine;
-use hsakmt_bench::{c_abi, captured, instructions, rust_api, threads, tree_of};
+use hsakmt_bench::{c_abi, captured, instructions, rust_api, submission, threads, tree_of};
 use hsakmt_core::context::GpuSelection;
 use hsakmt_linux_shim::heap::Heap;
 use hsakmt_topology_tests::{ScratchFolder, captures, complete};
@@ -27,6 +27,9 @@ static HEAP: Heap = Heap;
 
 /// User instructions of open, acquire and every query on 64 GPU partitions.
 const BUDGET: u64 = 25_000_000;
+
+/// User instructions of a packet submitted to an AQL ring.
+const SUBMISSION_BUDGET: u64 = 60;
 
 const PROFILES: [&str; 8] = [
     "cpu-only",
@@ -46,6 +49,10 @@ fn main() -> ExitCode {
     match words[..] {
         ["--counted-run", "c", folder] => return counted_run(c_abi_run, folder),
         ["--counted-run", "rust", folder] => return counted_run(rust_run, folder),
+        ["--counted-run", "submission"] => {
+            assert_eq!(submission::submit_packets(), submission::PACKETS);
+            return ExitCode::SUCCESS;
+        }
         _ => {}
     }
     let check = words.contains(&"--check");
@@ -65,7 +72,7 @@ fn main() -> ExitCode {
     let scratch = ScratchFolder::new();
     let named =
         if folders.is_empty() { the_capture(&scratch) } else { complete_all(&folders, &scratch) };
-    let mut within = true;
+    let mut within = tell_submission(&scratch);
     for (name, folder) in named {
         let profile = captured(&tree_of(&folder)).expect("a topology");
         row(
@@ -170,28 +177,42 @@ fn complete_all(folders: &[PathBuf], scratch: &ScratchFolder) -> Vec<(String, Pa
     folders.iter().enumerate().map(copy).collect()
 }
 
+/// Prints what a submitted packet takes; whether it is within the budget, or unknown.
+fn tell_submission(scratch: &ScratchFolder) -> bool {
+    let Some(count) = counted(&["--counted-run", "submission"], scratch) else { return true };
+    let Ok(count) = count else { return false };
+    let each = count.div_ceil(submission::PACKETS as u64);
+    println!("one AQL packet submitted: {each} user instructions");
+    if each > SUBMISSION_BUDGET {
+        println!("not ok - more than {SUBMISSION_BUDGET}");
+    }
+    each <= SUBMISSION_BUDGET
+}
+
 /// Prints a count; whether it is within the budget, or unknown.
 fn tell_instructions(way: &str, label: &str, folder: &Path, scratch: &ScratchFolder) -> bool {
-    let program = env::current_exe().expect("this program's file");
     let folder = folder.to_str().expect("a path in UTF-8");
-    let arguments = ["--counted-run", way, folder];
-    match instructions::count(&program, &arguments, scratch.path()) {
-        Ok(count) => {
-            println!(
-                "open, acquire and every query through the {label}: {count} user instructions"
-            );
-            if count > BUDGET {
-                println!("not ok - more than {BUDGET}");
-            }
-            count <= BUDGET
-        }
+    let Some(count) = counted(&["--counted-run", way, folder], scratch) else { return true };
+    let Ok(count) = count else { return false };
+    println!("open, acquire and every query through the {label}: {count} user instructions");
+    if count > BUDGET {
+        println!("not ok - more than {BUDGET}");
+    }
+    count <= BUDGET
+}
+
+/// Counts a run of this program. `None`, and says so, where nothing can count.
+fn counted(arguments: &[&str], scratch: &ScratchFolder) -> Option<Result<u64, ()>> {
+    let program = env::current_exe().expect("this program's file");
+    match instructions::count(&program, arguments, scratch.path()) {
+        Ok(count) => Some(Ok(count)),
         Err(instructions::NotCounted::NoValgrind(error)) => {
             println!("skipped: no instructions counted, valgrind: {error}");
-            true
+            None
         }
         Err(instructions::NotCounted::Failed(text)) => {
             println!("not ok - the counted run failed:\n{text}");
-            false
+            Some(Err(()))
         }
     }
 }
