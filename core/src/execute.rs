@@ -23,21 +23,32 @@ const PAUSE_TOTAL: u64 = 5_000_000_000;
 /// # Errors
 /// The driver's errno; EAGAIN only where it is an answer, or after five seconds
 /// of it. `block` and `arrays` hold what the driver wrote in either case.
+#[inline(always)]
 pub fn execute<P: Platform, B: Block>(
     platform: &P,
     device: &<P::Driver as Driver>::Device,
     block: &mut B,
     arrays: &mut [Array<'_>],
 ) -> Result<u32, Errno> {
-    let mut call = Call {
+    let answer = platform.driver().execute(device, &mut call_of(block, arrays));
+    match (answer, B::RESTART) {
+        (Err(errno @ (Errno::EINTR | Errno::EAGAIN)), Restart::Eintr | Restart::EintrEagain) => {
+            restart(platform, device, &mut call_of(block, arrays), B::RESTART, errno)
+        }
+        (answer, _) => answer,
+    }
+}
+
+#[inline]
+fn call_of<'c, 'a, B: Block>(block: &'c mut B, arrays: &'c mut [Array<'a>]) -> Call<'c, 'a> {
+    Call {
         request: B::REQUEST,
         name: B::NAME,
         fields: B::FIELDS,
         block: block.as_mut_bytes(),
         slots: B::ARRAYS,
         arrays,
-    };
-    send(platform, device, &mut call, B::RESTART)
+    }
 }
 
 /// Executes a block whose elements follow it in the same memory (`svm_args`).
@@ -64,19 +75,27 @@ pub fn execute_with_tail<P: Platform, B: Block>(
         slots: B::ARRAYS,
         arrays: &mut [],
     };
-    send(platform, device, &mut call, B::RESTART)
+    match platform.driver().execute(device, &mut call) {
+        Err(errno) => restart(platform, device, &mut call, B::RESTART, errno),
+        answer => answer,
+    }
 }
 
-fn send<P: Platform>(
+/// Sends a call again for as long as its policy says, beginning with the errno of
+/// the first time.
+#[cold]
+fn restart<P: Platform>(
     platform: &P,
     device: &<P::Driver as Driver>::Device,
     call: &mut Call<'_, '_>,
-    restart: Restart,
+    policy: Restart,
+    errno: Errno,
 ) -> Result<u32, Errno> {
     let mut pause = PAUSE_FIRST;
     let mut paused: u64 = 0;
+    let mut answer = Err(errno);
     loop {
-        match (platform.driver().execute(device, call), restart) {
+        match (answer, policy) {
             (Err(Errno::EINTR), Restart::Eintr | Restart::EintrEagain) => {}
             (Err(Errno::EAGAIN), Restart::EintrEagain) if paused < PAUSE_TOTAL => {
                 platform.os().sleep(pause);
@@ -85,5 +104,6 @@ fn send<P: Platform>(
             }
             (answer, _) => return answer,
         }
+        answer = platform.driver().execute(device, call);
     }
 }

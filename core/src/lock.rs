@@ -41,6 +41,7 @@ impl<T> Lock<T> {
     }
 
     /// Waits for the lock and takes it.
+    #[inline]
     pub fn acquire<'a, O: Os>(&'a self, os: &'a O) -> Guard<'a, T, O> {
         if self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.acquire_slowly(os);
@@ -87,6 +88,7 @@ impl<T, O: Os> DerefMut for Guard<'_, T, O> {
 }
 
 impl<T, O: Os> Drop for Guard<'_, T, O> {
+    #[inline]
     fn drop(&mut self) {
         if self.lock.word.swap(FREE, Ordering::Release) == HELD_WITH_SLEEPERS {
             self.os.futex_wake(&self.lock.word, 1);

@@ -40,6 +40,7 @@ impl<T> SetOnce<T> {
     }
 
     /// The value, once it is there.
+    #[inline]
     #[must_use]
     pub fn get(&self) -> Option<&T> {
         if self.state.load(Ordering::Acquire) != SET {

@@ -4,7 +4,7 @@
  * instruction counter can be given by name.
  *
  * MODE "cycle": allocates 4 KiB of video memory, maps, unmaps, frees it; "visible": the same with
- * host access; "query": asks hsaKmtQueryPointerInfo.
+ * host access; "query": asks hsaKmtQueryPointerInfo; "mapped": the same of mapped memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,12 +48,14 @@ int main(int argc, char **argv)
 {
     HsaSystemProperties system;
     HsaNodeProperties node;
+    HSAuint64 other;
     unsigned long i, rounds;
-    int queries;
+    int queries, mapped;
 
     if (argc != 4)
         return 2;
-    queries = !strcmp(argv[1], "query");
+    mapped = !strcmp(argv[1], "mapped");
+    queries = mapped || !strcmp(argv[1], "query");
     flags.Value = 0;
     flags.ui32.NonPaged = 1;
     flags.ui32.HostAccess = !strcmp(argv[1], "visible");
@@ -66,17 +68,18 @@ int main(int argc, char **argv)
         if (!hsaKmtGetNodeProperties(gpu, &node) && node.NumFComputeCores)
             break;
     for (i = 0; i < alive_count; i++)
-        if (hsaKmtAllocMemory(gpu, 4096, flags, &alive[i]))
+        if (hsaKmtAllocMemory(gpu, 4096, flags, &alive[i]) ||
+            (mapped && hsaKmtMapMemoryToGPU(alive[i], 4096, &other)))
             return 1;
     /* What is made once is made. */
-    if (!queries && cycle())
+    if (queries ? query(0) : cycle())
         return 1;
     if (hsakmt_bench_counted(queries, rounds)) {
         fputs("a call failed\n", stderr);
         return 1;
     }
     for (i = 0; i < alive_count; i++)
-        if (hsaKmtFreeMemory(alive[i], 4096))
+        if ((mapped && hsaKmtUnmapMemoryToGPU(alive[i])) || hsaKmtFreeMemory(alive[i], 4096))
             return 1;
     free(alive);
     return hsaKmtReleaseSystemProperties() || hsaKmtCloseKFD();

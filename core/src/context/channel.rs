@@ -33,6 +33,8 @@ pub(crate) struct Channel<'a, P: Platform> {
     pub(crate) platform: &'a P,
     pub(crate) files: &'a Files<P>,
     pub(crate) descriptors: &'a Descriptors,
+    /// `/dev/kfd`, as it was when the call began.
+    kfd: Option<&'a Device<P>>,
 }
 
 impl<P: Platform> Clone for Channel<'_, P> {
@@ -44,13 +46,24 @@ impl<P: Platform> Clone for Channel<'_, P> {
 impl<P: Platform> Copy for Channel<'_, P> {}
 
 impl<'a, P: Platform> Channel<'a, P> {
+    #[inline]
+    pub(crate) fn new(
+        platform: &'a P,
+        files: &'a Files<P>,
+        descriptors: &'a Descriptors,
+    ) -> Channel<'a, P> {
+        Channel { platform, files, descriptors, kfd: files.kfd() }
+    }
+
     /// The operating system.
+    #[inline]
     pub(crate) fn os(&self) -> &'a P::Os {
         self.platform.os()
     }
 
-    fn kfd(&self) -> Result<&'a Device<P>, Error> {
-        self.files.kfd().ok_or(Error::not_open())
+    #[inline]
+    pub(crate) fn kfd(&self) -> Result<&'a Device<P>, Error> {
+        self.kfd.ok_or_else(Error::not_open)
     }
 
     /// Executes a block on `/dev/kfd`.
@@ -58,6 +71,7 @@ impl<'a, P: Platform> Channel<'a, P> {
     /// # Errors
     /// `status` with the driver's errno and `object`. EBADF, which KFD answers to
     /// a process that is not the descriptor's own, is NOT_OPENED.
+    #[inline(always)]
     pub(crate) fn execute<B: Block>(
         &self,
         block: &mut B,
@@ -116,6 +130,7 @@ impl<'a, P: Platform> Channel<'a, P> {
 }
 
 /// The error of a block that KFD refused.
+#[cold]
 pub(crate) fn refused<B: Block>(errno: Errno, status: Status, object: Object) -> Error {
     let status = match errno {
         Errno::EBADF => Status::KERNEL_IO_CHANNEL_NOT_OPENED,

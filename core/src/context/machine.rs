@@ -87,14 +87,10 @@ impl Machine {
         Ok(place.and_then(|place| u8::try_from(place).ok()))
     }
 
-    /// What an allocation for a node needs to know.
-    ///
-    /// # Errors
-    /// INVALID_NODE_UNIT.
-    pub(crate) fn scene(&self, node_id: u32) -> Result<Scene, Error> {
-        let place = usize::try_from(node_id).ok();
-        let scene = place.and_then(|place| self.scenes.get(place));
-        scene.copied().ok_or_else(|| no_such_node(node_id))
+    /// What an allocation for a node needs to know; none for a node that is not there.
+    #[inline(always)]
+    pub(crate) fn scene(&self, node_id: u32) -> Option<Scene> {
+        self.scenes.get(node_id as usize).copied()
     }
 
     /// The GPUs that the context uses.
@@ -254,7 +250,9 @@ fn set_cache_policies<P: Platform>(
 /// The last address of a 47-bit user space.
 const USER_LIMIT: u64 = (1 << 47) - 1;
 
-fn no_such_node(node_id: u32) -> Error {
+/// The failure of a call that names a node that is not there.
+#[cold]
+pub(crate) fn no_such_node(node_id: u32) -> Error {
     Error::library(Status::INVALID_NODE_UNIT, Operation::LookUp, Object::Node(node_id))
 }
 
@@ -333,10 +331,18 @@ impl MachineCell {
         mmio::unmake(&channel, &mut channel.files.mmio().acquire(channel.os()));
     }
 
+    /// What an allocation for a node needs to know, if there is a machine with such a
+    /// node.
+    #[inline(always)]
+    pub(crate) fn scene<P: Platform>(&self, channel: Channel<'_, P>, node: u32) -> Option<Scene> {
+        self.machine.acquire(channel.os()).as_ref()?.scene(node)
+    }
+
     /// Looks at the machine.
     ///
     /// # Errors
     /// INVALID_NODE_UNIT when there is none; the reference's answer, too.
+    #[inline]
     pub(crate) fn look<P: Platform, R>(
         &self,
         channel: Channel<'_, P>,

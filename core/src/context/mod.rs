@@ -10,6 +10,7 @@ mod tile;
 pub use channel::Version;
 pub use clocks::ClockCounters;
 pub use machine::Machine;
+pub(crate) use machine::no_such_node;
 pub use options::{GpuSelection, Options};
 pub use tile::{TILE_MODES_MAX, TileConfig};
 
@@ -55,7 +56,7 @@ impl<P: Platform> Context<P> {
     ) -> Result<Context<P>, Error> {
         let version = match files.kfd() {
             Some(_) => {
-                let channel = Channel { platform, files, descriptors };
+                let channel = Channel::new(platform, files, descriptors);
                 let mut block = GetVersion::default();
                 channel.execute(
                     &mut block,
@@ -115,6 +116,7 @@ impl<P: Platform> Context<P> {
     }
 
     /// Where the context's calls go.
+    #[inline]
     pub(crate) fn channel<'a>(
         &'a self,
         platform: &'a P,
@@ -125,7 +127,7 @@ impl<P: Platform> Context<P> {
             Kind::Primary => residue,
             Kind::Secondary(files) => files,
         };
-        Channel { platform, files, descriptors }
+        Channel::new(platform, files, descriptors)
     }
 
     pub(crate) fn version(&self) -> Version {

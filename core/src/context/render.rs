@@ -104,7 +104,7 @@ impl<P: Platform> GpuAccess for RenderNodes<'_, P> {
         if !self.apertures.iter().any(|aperture| aperture.gpu_id == gpu.gpu_id) {
             return Ok(Access::Hidden);
         }
-        let Channel { platform, files, descriptors } = self.channel;
+        let Channel { platform, files, descriptors, .. } = self.channel;
         if let Some(render) = files.render(gpu.render_minor) {
             return device_info(platform, &render.device, gpu);
         }

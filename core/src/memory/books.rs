@@ -12,7 +12,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::free_space::FreeSpace;
 use super::gpu_set::GpuSet;
 use super::node_sets::NodeSets;
-use super::object::{Handles, Home, Object, Span, State};
+use super::object::{Draft, Handles, Home, Object, Span, State};
+use super::objects::{Objects, Placed};
 use super::regions::Regions;
 use super::tree::{Place, Summary, Tree};
 use crate::context::Machine;
@@ -88,8 +89,7 @@ pub(super) struct Gpuvm {
 /// Everything that the lock guards.
 #[derive(Debug)]
 pub(super) struct Books {
-    /// By first GPU address.
-    pub(super) objects: Tree<u64, Object>,
+    pub(super) objects: Objects,
     /// By address and size, as the caller gave them.
     pub(super) users: Tree<(u64, u64), User, End>,
     pub(super) device: Regions,
@@ -137,7 +137,7 @@ impl Memory {
         window.add(WINDOWS.saturating_add(WINDOW.saturating_mul(slot as u64)), WINDOW)?;
         Ok(Memory {
             books: Lock::new(Books {
-                objects: Tree::new(),
+                objects: Objects::new(),
                 users: Tree::new(),
                 device: Regions::new(&[]),
                 host: Regions::new(&[Advice::DontFork, Advice::NoHugePage]),
@@ -170,6 +170,7 @@ impl Memory {
         self.generation.store(machine.snapshot().generation(), Ordering::Relaxed);
     }
 
+    #[inline]
     pub(super) fn lock<'a, O: Os>(&'a self, os: &'a O) -> Guard<'a, Books, O> {
         self.books.acquire(os)
     }
@@ -198,7 +199,7 @@ impl Memory {
         match place.map(|place| books.state_of(place)) {
             Some(State::Live) | None => (books, place),
             // Being made: not there yet for anybody else.
-            Some(State::Reserved) => (books, None),
+            Some(State::Reserved | State::Vacant) => (books, None),
             Some(State::Busy) => self.wait_for_turn(os, books, find),
         }
     }
@@ -220,13 +221,14 @@ impl Memory {
             let place = find(&books);
             match place.map(|place| books.state_of(place)) {
                 Some(State::Live) | None => return (books, place),
-                Some(State::Reserved) => return (books, None),
+                Some(State::Reserved | State::Vacant) => return (books, None),
                 Some(State::Busy) => {}
             }
         }
     }
 
     /// Lets go of the books, and wakes those who wait for an object.
+    #[inline]
     pub(super) fn unlock<O: Os>(&self, os: &O, books: Guard<'_, Books, O>) {
         let waiters = books.waiters;
         if waiters != 0 {
@@ -240,47 +242,116 @@ impl Memory {
 
     /// The kernel's ids of the GPUs of a set, ascending by place. `room` is used
     /// where they do not lie side by side in the kernel's list.
+    #[inline(always)]
     pub(super) fn gpu_ids_of<'a>(&'a self, gpus: GpuSet, room: &'a mut GpuIds) -> &'a [u32] {
         let Some(all) = self.gpu_ids.get() else { return &[] };
         if let Some(run) = gpus.run() {
             return all.get(run).unwrap_or_default();
         }
-        let room = room.get_or_insert([0; GPUS_MAX]);
-        let mut count = 0_usize;
-        for (place, to) in gpus.places().zip(&mut *room) {
-            *to = all.get(usize::from(place)).copied().unwrap_or(0);
-            count = count.saturating_add(1);
-        }
-        room.get(..count).unwrap_or_default()
+        scattered(all, gpus, room.get_or_insert([0; GPUS_MAX]))
     }
+}
+
+/// Writes the ids of a set into `room`.
+#[cold]
+fn scattered<'a>(all: &[u32], gpus: GpuSet, room: &'a mut [u32; GPUS_MAX]) -> &'a [u32] {
+    let mut count = 0_usize;
+    for (place, to) in gpus.places().zip(&mut *room) {
+        *to = all.get(usize::from(place)).copied().unwrap_or(0);
+        count = count.saturating_add(1);
+    }
+    room.get(..count).unwrap_or_default()
 }
 
 /// Room for the ids of any set of GPUs.
 pub(super) type GpuIds = Option<[u32; GPUS_MAX]>;
 
 impl Books {
-    /// How far an object has come; one that is not there is nobody's to see.
+    /// How far an object has come.
     fn state_of(&self, place: Place) -> State {
-        self.objects.at(place).map_or(State::Reserved, |(_, object)| object.state)
+        self.objects.at(place).map_or(State::Vacant, |(_, object)| object.state)
+    }
+
+    fn space(&mut self, home: Home) -> Option<&mut FreeSpace> {
+        match home {
+            Home::Device => Some(&mut self.device.space),
+            Home::Host => Some(&mut self.host.space),
+            Home::Window => Some(&mut self.window),
+            Home::Gpuvm(place) => {
+                let gpuvm = self.gpuvm.get_mut(usize::from(place))?.as_mut()?;
+                Some(&mut gpuvm.space)
+            }
+            Home::Own | Home::Borrowed => None,
+        }
     }
 
     /// Gives addresses back to where they came from. Not for mappings of their own.
-    pub(super) fn give(&mut self, span: Span) {
-        let Span { start, length, home } = span;
-        match home {
-            Home::Device => self.device.space.give(start, length),
-            Home::Host => self.host.space.give(start, length),
-            Home::Window => self.window.give(start, length),
-            Home::Gpuvm(place) => {
-                if let Some(Some(gpuvm)) = self.gpuvm.get_mut(usize::from(place)) {
-                    gpuvm.space.give(start, length);
-                }
+    fn give(&mut self, span: Span) {
+        if let Some(space) = self.space(span.home) {
+            space.give(span.start, span.length);
+        }
+    }
+
+    /// Puts an object at free addresses of a home; none when it has no such.
+    ///
+    /// # Errors
+    /// NO_MEMORY for the books.
+    pub(super) fn place(
+        &mut self,
+        home: Home,
+        length: u64,
+        alignment: u64,
+        draft: &Draft,
+    ) -> Result<Option<Placed>, Error> {
+        if let Some(placed) = self.objects.revive(home, length, alignment, draft) {
+            return Ok(Some(placed));
+        }
+        self.objects.reserve_one()?;
+        let Some(space) = self.space(home) else { return Ok(None) };
+        let start = match space.take(length, alignment)? {
+            Some(start) => start,
+            None => {
+                self.vacate_all();
+                let Some(space) = self.space(home) else { return Ok(None) };
+                let Some(start) = space.take(length, alignment)? else { return Ok(None) };
+                start
             }
-            Home::Own(_) | Home::Borrowed => {}
+        };
+        Ok(Some(self.objects.insert(draft.at(Span::of(home, start, length)))?))
+    }
+
+    /// Puts an object at exactly these addresses of a home, if they are free.
+    ///
+    /// # Errors
+    /// NO_MEMORY for the books.
+    pub(super) fn place_at(&mut self, span: Span, draft: &Draft) -> Result<Option<Placed>, Error> {
+        self.objects.reserve_one()?;
+        self.vacate_all();
+        let Some(space) = self.space(span.home) else { return Ok(None) };
+        if !space.take_at(span.start, span.length)? {
+            return Ok(None);
+        }
+        Ok(Some(self.objects.insert(draft.at(span))?))
+    }
+
+    /// Ends an object whose addresses can be used again. Not for those with a
+    /// mapping of their own.
+    #[inline(always)]
+    pub(super) fn retire(&mut self, place: Place) {
+        if let Some(span) = self.objects.retire(place) {
+            self.give(span);
+        }
+    }
+
+    /// Gives the addresses of all vacancies back.
+    pub(super) fn vacate_all(&mut self) {
+        for span in self.objects.vacate_all() {
+            self.give(span);
         }
     }
 
     /// Makes an object busy and takes its handles, for one thread.
+    #[inline(always)]
     pub(super) fn take_handles(&mut self, place: Place) -> Handles {
         match self.objects.value_mut(place) {
             Some(object) => {
@@ -292,6 +363,7 @@ impl Books {
     }
 
     /// Ends what [`Books::take_handles`] began.
+    #[inline(always)]
     pub(super) fn put_handles(&mut self, place: Place, handles: Handles) -> Option<&mut Object> {
         let object = self.objects.value_mut(place)?;
         object.handles = handles;
@@ -301,12 +373,14 @@ impl Books {
 
     /// The object with this first address, or with its GPU address in the page
     /// where registered memory begins.
+    #[inline]
     pub(super) fn starting_at(&self, address: u64, page: u64) -> Option<Place> {
         self.objects.find(address & !page.wrapping_sub(1))
     }
 
     /// The registration of this address: of exactly this size if there is one,
     /// else the largest.
+    #[inline]
     pub(super) fn user_at(&self, address: u64, size: u64) -> Option<((u64, u64), User)> {
         if self.users.len() == 0 {
             return None;
@@ -330,25 +404,30 @@ impl Books {
 
     /// The object around an address, by the caller's or the GPU's addresses.
     pub(super) fn around(&self, address: u64) -> Option<Place> {
-        let mut found = None;
         if self.users.len() != 0 {
-            let mut least = u64::MAX;
-            self.users.each(
-                |End(end)| end > address,
-                |(start, _)| start <= address,
-                |_, (start, size), user| {
-                    let User::Pinned(key) = *user else { return };
-                    if address < start.saturating_add(size) && size < least {
-                        (least, found) = (size, Some(key));
-                    }
-                },
-            );
+            if let Some(place) = self.registered_around(address) {
+                return Some(place);
+            }
         }
-        if let Some(key) = found {
-            return self.objects.find(key);
-        }
-        let place = self.objects.floor(address)?;
-        let (start, object) = self.objects.at(place)?;
-        (address.wrapping_sub(start) < object.length).then_some(place)
+        self.objects.containing(address).map(|(place, ..)| place)
+    }
+
+    /// The object of the smallest registration by a buffer around an address of the
+    /// caller.
+    #[inline(never)]
+    pub(super) fn registered_around(&self, address: u64) -> Option<Place> {
+        let mut found = None;
+        let mut least = u64::MAX;
+        self.users.each(
+            |End(end)| end > address,
+            |(start, _)| start <= address,
+            |_, (start, size), user| {
+                let User::Pinned(key) = *user else { return };
+                if address < start.saturating_add(size) && size < least {
+                    (least, found) = (size, Some(key));
+                }
+            },
+        );
+        self.objects.find(found?)
     }
 }

@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 
 use super::MemoryFlags;
 use super::access::{Access, Owner};
-use super::object::{Handles, Span};
+use super::object::Handles;
 use super::regions::to_usize;
+use super::tree::Place;
 use crate::context::Options;
 use crate::errno::Errno;
 use crate::error::{self, Error, Operation, Status};
@@ -22,6 +23,7 @@ pub(super) const USERPTR_MAX: u64 = (512 << 30) - (2 << 20);
 const DEBUGGER_MAPPINGS_MAX: u32 = 30_000;
 
 /// How the driver is to make a buffer of these flags: rights and caching.
+#[inline(always)]
 pub(super) fn buffer_flags(flags: MemoryFlags, options: &Options) -> AllocMemoryFlags {
     let disable_cache = options.disable_cache;
     let mut to = AllocMemoryFlags::NO_SUBSTITUTE;
@@ -45,7 +47,7 @@ pub(super) fn buffer_flags(flags: MemoryFlags, options: &Options) -> AllocMemory
 
 /// What the driver is asked for.
 pub(super) struct Buffer {
-    pub(super) owner: Owner,
+    pub(super) gpu_id: u32,
     pub(super) address: u64,
     pub(super) size: u64,
     pub(super) flags: AllocMemoryFlags,
@@ -57,23 +59,23 @@ impl<P: Platform> Access<'_, P> {
     /// Buffers over memory of the process, as many as its size needs.
     pub(super) fn make_userptr(
         &self,
-        owner: Owner,
+        gpu_id: u32,
         address: u64,
         source: u64,
         size: u64,
         flags: AllocMemoryFlags,
-        span: Span,
+        place: Place,
     ) -> Result<Handles, Error> {
         if size <= USERPTR_MAX {
-            let buffer = Buffer { owner, address, size, flags, source };
-            return self.make_buffer(&buffer, span).map(|(handle, _)| Handles::One(handle));
+            let buffer = Buffer { gpu_id, address, size, flags, source };
+            return self.make_buffer(&buffer, place).map(|(handle, _)| Handles::One(handle));
         }
         let mut handles = Vec::new();
         let mut done = 0;
         while done < size {
             let part = u64::min(size.saturating_sub(done), USERPTR_MAX);
             let buffer = Buffer {
-                owner,
+                gpu_id,
                 address: address.saturating_add(done),
                 size: part,
                 flags,
@@ -82,7 +84,7 @@ impl<P: Platform> Access<'_, P> {
             let made = handles
                 .try_reserve(1)
                 .map_err(Error::from)
-                .and_then(|()| self.make_buffer(&buffer, span))
+                .and_then(|()| self.make_buffer(&buffer, place))
                 .and_then(|(handle, _)| try_push(&mut handles, handle));
             if let Err(error) = made {
                 for handle in handles {
@@ -95,32 +97,32 @@ impl<P: Platform> Access<'_, P> {
         Ok(Handles::Many(handles))
     }
 
-    /// Asks the driver for a buffer: its handle and its offset for the CPU.
-    pub(super) fn make_buffer(&self, buffer: &Buffer, span: Span) -> Result<(u64, u64), Error> {
+    /// Asks the driver for a buffer of the object at a place: its handle and its offset for the CPU.
+    #[inline(always)]
+    pub(super) fn make_buffer(&self, buffer: &Buffer, place: Place) -> Result<(u64, u64), Error> {
         let mut block = AllocMemoryOfGpu {
             va_addr: buffer.address,
             size: buffer.size,
-            gpu_id: buffer.owner.gpu_id,
+            gpu_id: buffer.gpu_id,
             flags: buffer.flags,
             mmap_offset: buffer.source,
             ..AllocMemoryOfGpu::default()
         };
-        let gpu = error::Object::Gpu(buffer.owner.gpu_id);
-        match self.channel.execute(&mut block, &mut [], Status::ERROR, gpu) {
+        let gpu = error::Object::Gpu(buffer.gpu_id);
+        if let Err(error) = self.channel.execute(&mut block, &mut [], Status::ERROR, gpu) {
             // An access that strayed here has left a range of the driver's, which
             // goes only with the mapping of the process.
-            Err(Error { errno: Some(Errno::EADDRINUSE), .. }) if self.refresh(span, buffer) => {
-                block.mmap_offset = buffer.source;
-                self.channel.execute(&mut block, &mut [], Status::ERROR, gpu)?;
+            if error.errno != Some(Errno::EADDRINUSE) || !self.refresh(place, buffer) {
+                return Err(error);
             }
-            answer => {
-                answer?;
-            }
+            block.mmap_offset = buffer.source;
+            self.channel.execute(&mut block, &mut [], Status::ERROR, gpu)?;
         }
         Ok((block.handle, block.mmap_offset))
     }
 
     /// Frees a buffer of an allocation that failed.
+    #[cold]
     pub(super) fn drop_buffer(&self, handle: u64, error: Error) -> Error {
         let _ = self.free_buffer(handle);
         error
@@ -129,21 +131,22 @@ impl<P: Platform> Access<'_, P> {
     /// A buffer for a part of scratch memory.
     pub(super) fn make_scratch(
         &self,
-        owner: Owner,
+        gpu_id: u32,
         address: u64,
         size: u64,
-        span: Span,
+        place: Place,
     ) -> Result<Handles, Error> {
         let flags =
             AllocMemoryFlags::NO_SUBSTITUTE | AllocMemoryFlags::VRAM | AllocMemoryFlags::WRITABLE;
-        let buffer = Buffer { owner, address, size, flags, source: 0 };
-        self.make_buffer(&buffer, span).map(|(handle, _)| Handles::One(handle))
+        let buffer = Buffer { gpu_id, address, size, flags, source: 0 };
+        self.make_buffer(&buffer, place).map(|(handle, _)| Handles::One(handle))
     }
 
     /// Lets the CPU see a buffer at its GPU address; how many bytes of it.
+    #[inline(always)]
     pub(super) fn show(
         &self,
-        owner: Owner,
+        owner: &Owner,
         flags: MemoryFlags,
         start: u64,
         size: u64,
@@ -153,6 +156,19 @@ impl<P: Platform> Access<'_, P> {
         if !for_cpu && !self.debugger_may_have_one_more() {
             return Ok(0);
         }
+        self.map_buffer(owner, for_cpu, start, size, offset)
+    }
+
+    /// Maps a buffer for the CPU, or without rights for a debugger, which is then
+    /// counted already.
+    fn map_buffer(
+        &self,
+        owner: &Owner,
+        for_cpu: bool,
+        start: u64,
+        size: u64,
+        offset: u64,
+    ) -> Result<u64, Error> {
         let gpu = error::Object::Gpu(owner.gpu_id);
         let failed = |errno| Error::system(Status::ERROR, Operation::MapDevice, errno, gpu);
         let (address, length) =
@@ -182,6 +198,7 @@ impl<P: Platform> Access<'_, P> {
     }
 
     /// Counts one more mapping that only a debugger needs, if it may be.
+    #[inline]
     pub(super) fn debugger_may_have_one_more(&self) -> bool {
         if !self.context.options().debugger_access {
             return false;

@@ -1,7 +1,8 @@
 //! The calls of a context that concern memory.
 
+use super::query::Found;
 use super::{AllocationRequest, MemoryFlags, PointerInfo};
-use crate::error::Error;
+use crate::error::{Error, Object, Operation, Status};
 use crate::process::Guard;
 use crate::seam::Platform;
 use crate::uapi::kfd::SvmAttribute;
@@ -90,8 +91,20 @@ impl<P: Platform> Guard<'_, P> {
     ///
     /// # Errors
     /// ERROR when it is none of ours.
+    #[inline]
     pub fn pointer_info(&self, address: u64) -> Result<PointerInfo<'_>, Error> {
-        self.memory().pointer_info(address)
+        let Some(found) = self.memory_books().look_up(self.os(), address) else {
+            let object = Object::Address(address);
+            return Err(Error::library(Status::ERROR, Operation::LookUp, object));
+        };
+        let Found { mut info, registered, mapped } = found;
+        if !registered.is_empty() {
+            info.registered = self.memory().interned(registered)?;
+        }
+        if !mapped.is_empty() {
+            info.mapped = self.memory().interned(mapped)?;
+        }
+        Ok(info)
     }
 
     /// Attaches a number of the caller to memory.

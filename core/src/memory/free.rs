@@ -37,27 +37,19 @@ impl<P: Platform> Access<'_, P> {
     /// mapped stays, and so does what is left of it where the driver fails half-way.
     pub(crate) fn free(&self, address: u64) -> Result<(), Error> {
         let os = self.os();
-        let (mut books, place) =
-            self.memory.settled(os, self.memory.lock(os), |books| books.objects.find(address));
-        let found = place.and_then(|place| {
-            let (_, object) = books.objects.at(place)?;
-            let other = matches!(object.kind, Kind::Registered { .. } | Kind::ScratchPart);
-            (!other).then_some((place, Remains::of(object)))
-        });
-        let Some((place, remains)) = found else {
-            drop(books);
-            if let Some(place) = self.scratch_around(address) {
-                return self.free_scratch(place);
+        let books = self.memory.lock(os);
+        let (mut books, place) = match books.objects.find_live(address) {
+            Some(place) => (books, Some(place)),
+            None => self.memory.settled(os, books, |books| books.objects.find(address)),
+        };
+        let found = place.and_then(|place| Some((place, books.objects.value_mut(place)?)));
+        let (place, remains) = match found {
+            Some((place, object)) if object.is_quiet() => (place, None),
+            Some((place, object)) if object.is_allocation() => (place, Some(Remains::of(object))),
+            _ => {
+                drop(books);
+                return self.free_unknown(address);
             }
-            // With the SVM calls every address is memory.
-            return match self.machine(|machine| Ok(self.svm_api(machine))) {
-                Ok(true) => Ok(()),
-                _ => Err(Error::library(
-                    Status::MEMORY_NOT_REGISTERED,
-                    Operation::LookUp,
-                    error::Object::Address(address),
-                )),
-            };
         };
         let handles = books.take_handles(place);
         drop(books);
@@ -67,8 +59,32 @@ impl<P: Platform> Access<'_, P> {
             self.memory.unlock(os, books);
             return Err(error);
         }
-        self.bury(&remains);
+        match remains {
+            None => {
+                let mut books = self.memory.lock(os);
+                books.retire(place);
+                self.memory.unlock(os, books);
+            }
+            Some(remains) => self.bury(place, &remains),
+        }
         Ok(())
+    }
+
+    /// Frees what is no allocation: scratch memory, or with the SVM calls anything,
+    /// since every address is memory then.
+    #[cold]
+    fn free_unknown(&self, address: u64) -> Result<(), Error> {
+        if let Some(place) = self.scratch_around(address) {
+            return self.free_scratch(place);
+        }
+        match self.machine(|machine| Ok(self.svm_api(machine))) {
+            Ok(true) => Ok(()),
+            _ => Err(Error::library(
+                Status::MEMORY_NOT_REGISTERED,
+                Operation::LookUp,
+                error::Object::Address(address),
+            )),
+        }
     }
 
     /// The answer to an address that is none of ours: with the SVM calls every
@@ -83,7 +99,18 @@ impl<P: Platform> Access<'_, P> {
 
     /// Frees an object's buffers; after a failure the handles of those that are
     /// left come back.
+    #[inline(always)]
     fn free_handles(&self, handles: Handles) -> Result<(), (Error, Handles)> {
+        match handles {
+            Handles::One(handle) => {
+                self.free_buffer(handle).map_err(|error| (error, Handles::One(handle)))
+            }
+            handles => self.free_several(handles),
+        }
+    }
+
+    #[cold]
+    fn free_several(&self, handles: Handles) -> Result<(), (Error, Handles)> {
         for (number, &handle) in handles.as_slice().iter().enumerate() {
             let Err(error) = self.free_buffer(handle) else { continue };
             let left = match handles {
@@ -108,20 +135,15 @@ impl<P: Platform> Access<'_, P> {
 
     /// Takes down what the CPU has of an object whose buffers are gone, and then
     /// the object.
-    fn bury(&self, remains: &Remains) {
+    fn bury(&self, place: Place, remains: &Remains) {
         let Remains { span, size, kind, visible, flags } = *remains;
         let os = self.os();
         if let Kind::Paged { bound } = kind {
-            self.close_pages(span, size, bound);
+            self.close_pages(span.home, span.start, size, bound);
         }
         let usable = match span.home {
-            Home::Own(reserved) => {
-                if reserved.release(os).is_err() {
-                    // The limit of mappings: without memory at least.
-                    self.cover(span, visible.max(size));
-                }
-                false
-            }
+            // Out of the books first: the next mapping may be at the same addresses.
+            Home::Own => false,
             Home::Borrowed => {
                 self.cover(span, visible);
                 false
@@ -129,17 +151,24 @@ impl<P: Platform> Access<'_, P> {
             _ => self.cover(span, visible),
         };
         let mut books = self.memory.lock(os);
-        books.objects.remove(span.start);
         if let Kind::Registered { address, size } = kind {
             books.users.remove((address, size));
         }
         if usable {
-            books.give(span);
+            books.retire(place);
+        } else {
+            books.objects.remove(span.start);
         }
         if visible != 0 && !flags.contains(MemoryFlags::HOST_ACCESS) {
             books.debugger_mappings = books.debugger_mappings.saturating_sub(1);
         }
         self.memory.unlock(os, books);
+        if let Some(reserved) = span.reserved() {
+            if reserved.release(os).is_err() {
+                // The limit of mappings: without memory at least.
+                self.cover(span, visible.max(size));
+            }
+        }
     }
 
     /// Unmaps an object from every GPU and frees it.
@@ -164,16 +193,15 @@ impl<P: Platform> Access<'_, P> {
         let Some((remains, mapped)) = found else { return Ok(()) };
         let handles = books.take_handles(place);
         drop(books);
-        let handles = match self.unmap_buffers(handles.as_slice(), mapped) {
+        let handles = match self.unmap_buffers(&handles, mapped) {
             Ok(()) => match self.free_handles(handles) {
                 Ok(()) => {
-                    self.bury(&remains);
+                    self.bury(place, &remains);
                     return Ok(());
                 }
                 Err((error, left)) => {
                     // What cannot be freed is put back where it was.
-                    let back =
-                        mapped.is_empty() || self.map_buffers(left.as_slice(), mapped).is_ok();
+                    let back = mapped.is_empty() || self.map_buffers(&left, mapped).is_ok();
                     (left, if back { mapped } else { GpuSet::NONE }, error)
                 }
             },
@@ -232,7 +260,7 @@ impl<P: Platform> Access<'_, P> {
             *area = None;
         }
         drop(books);
-        if let Home::Own(reserved) = span.home {
+        if let Some(reserved) = span.reserved() {
             let _ = reserved.release(os);
         }
         Ok(())
@@ -269,7 +297,8 @@ impl<P: Platform> Access<'_, P> {
             }
         }
         let mut books = self.memory.lock(os);
-        if books.objects.len() != 0 {
+        books.vacate_all();
+        if !books.objects.is_empty() {
             return;
         }
         let (device, host) = (books.device.take_all(), books.host.take_all());

@@ -27,20 +27,12 @@ pub(super) struct FreeSpace {
     holes: Tree<u64, u64, Longest>,
     /// Spans that are taken.
     taken: usize,
-    /// Spans that were given back last, not yet joined with their neighbours: the
-    /// next allocation is often of the same size. A length of 0 is no span.
-    recent: [(u64, u64); RECENT],
-    /// The oldest of them.
-    oldest: usize,
 }
-
-/// How many spans wait to be joined.
-const RECENT: usize = 4;
 
 impl FreeSpace {
     /// No addresses at all.
     pub(super) const fn new() -> FreeSpace {
-        FreeSpace { holes: Tree::new(), taken: 0, recent: [(0, 0); RECENT], oldest: 0 }
+        FreeSpace { holes: Tree::new(), taken: 0 }
     }
 
     /// Adds a range of addresses that are not in it yet.
@@ -61,7 +53,7 @@ impl FreeSpace {
 
     /// At most one hole before each span, one behind the last, and the new ones.
     fn make_room(&mut self, more: usize) -> Result<(), Error> {
-        let holes = self.taken.saturating_add(RECENT + 1).saturating_add(more);
+        let holes = self.taken.saturating_add(1).saturating_add(more);
         self.holes.reserve(holes.saturating_sub(self.holes.len()).max(1))
     }
 
@@ -74,32 +66,6 @@ impl FreeSpace {
         if length == 0 {
             return Ok(None);
         }
-        let low_bits = alignment.wrapping_sub(1);
-        for (start, span) in &mut self.recent {
-            if *span == length && *start & low_bits == 0 {
-                self.taken = self.taken.saturating_add(1);
-                *span = 0;
-                return Ok(Some(*start));
-            }
-        }
-        match self.take_hole(length, alignment)? {
-            Some(start) => Ok(Some(start)),
-            None if self.join() => self.take_hole(length, alignment),
-            None => Ok(None),
-        }
-    }
-
-    /// Joins what was given back last with its neighbours; whether there was any.
-    fn join(&mut self) -> bool {
-        let mut any = false;
-        for (start, length) in core::mem::replace(&mut self.recent, [(0, 0); RECENT]) {
-            any |= length != 0;
-            self.put(start, length);
-        }
-        any
-    }
-
-    fn take_hole(&mut self, length: u64, alignment: u64) -> Result<Option<u64>, Error> {
         self.make_room(2)?;
         let fits = |from: u64, hole: u64| {
             let start = from.checked_next_multiple_of(alignment)?;
@@ -126,7 +92,6 @@ impl FreeSpace {
     /// NO_MEMORY for the books.
     pub(super) fn take_at(&mut self, start: u64, length: u64) -> Result<bool, Error> {
         let Some(end) = start.checked_add(length) else { return Ok(false) };
-        self.join();
         let Some(place) = self.holes.floor(start) else { return Ok(false) };
         let Some((from, &hole)) = self.holes.at(place) else { return Ok(false) };
         if length == 0 || end > from.saturating_add(hole) {
@@ -160,12 +125,7 @@ impl FreeSpace {
     /// Gives back a span that was taken.
     pub(super) fn give(&mut self, start: u64, length: u64) {
         self.taken = self.taken.saturating_sub(1);
-        let place = self.oldest & (RECENT - 1);
-        self.oldest = place.wrapping_add(1);
-        if let Some(recent) = self.recent.get_mut(place) {
-            let (start, length) = core::mem::replace(recent, (start, length));
-            self.put(start, length);
-        }
+        self.put(start, length);
     }
 
     /// Joins free addresses with their neighbours. Room for one more hole is there.
@@ -227,7 +187,6 @@ mod tests {
         for &start in spans.iter().step_by(2).chain(spans.iter().skip(1).step_by(2)) {
             space.give(start, 3 * PAGE);
         }
-        assert!(space.join() && !space.join());
         assert_eq!(space.holes.len(), 1);
         assert_eq!(space.take(64 * PAGE, PAGE).unwrap(), Some(16 * PAGE));
         assert_eq!(space.take(PAGE, PAGE).unwrap(), None);

@@ -38,16 +38,14 @@ impl GpuSet {
     }
 
     /// The places as a range, if they lie side by side.
+    #[inline]
     pub(crate) const fn run(self) -> Option<core::ops::Range<usize>> {
-        if self.0 == 0 {
-            return None;
-        }
         let start = self.0.trailing_zeros();
-        let count = (self.0 >> start).trailing_ones();
-        if self.0.count_ones() != count {
+        let Some(run) = self.0.checked_shr(start) else { return None };
+        if run & run.wrapping_add(1) != 0 {
             return None;
         }
-        Some(start as usize..start.wrapping_add(count) as usize)
+        Some(start as usize..start.wrapping_add(run.trailing_ones()) as usize)
     }
 
     /// The places, ascending.

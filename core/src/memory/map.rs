@@ -4,44 +4,43 @@ use super::access::{Access, MapFailure, Owner};
 use super::books::Scratch;
 use super::books::{Books, User};
 use super::gpu_set::GpuSet;
-use super::object::{Home, Kind, Object, Span, State};
+use super::object::{Draft, Handles, Home, Kind, Object, Span, State};
 use super::tree::Place;
 use super::{AllocationRequest, MemoryFlags};
 use crate::error::{self, Error, Operation, Status};
-use crate::seam::Platform;
+use crate::lock::Guard;
+use crate::seam::{Os, Platform};
 use crate::uapi::kfd::SetScratchBackingVa;
 
 /// What scratch addresses are a multiple of, and counted in by the driver.
 const SCRATCH_UNIT: u64 = 1 << 16;
 
-/// The object that an address means.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
-    pub(super) key: u64,
-    /// Where in its first page registered memory begins.
-    pub(super) page_offset: u64,
-    pub(super) place: Option<Place>,
-}
-
-impl Target {
-    /// Where the object is, if the address means it still: another may have taken
-    /// its place while somebody waited.
-    fn found_again(self, books: &Books, address: u64, size: u64, page: u64) -> Option<Place> {
-        match books.meaning(address, size, page) {
-            Meaning::Object(target) if target.key == self.key => target.place,
-            _ => None,
-        }
-    }
-}
-
 /// What an address means.
 enum Meaning {
-    Object(Target),
+    /// The object with this first address.
+    Object {
+        key: u64,
+        place: Place,
+    },
     /// Memory of the caller that is registered by attributes.
     Attributed {
         address: u64,
         size: u64,
     },
+    Unknown,
+}
+
+/// What a call that maps or unmaps finds at an address.
+enum Found<'a, O: Os> {
+    /// An object that nobody changes now.
+    Object(Guard<'a, Books, O>, Place),
+    /// Memory of the caller that is registered by attributes.
+    Attributed {
+        address: u64,
+        size: u64,
+    },
+    /// An object that nobody may see yet.
+    Unfinished,
     Unknown,
 }
 
@@ -52,8 +51,10 @@ impl Books {
         let page_offset = address & page.wrapping_sub(1);
         match self.user_at(address, size) {
             Some((_, User::Pinned(key))) => {
-                let place = self.objects.find(key);
-                return Meaning::Object(Target { key, page_offset, place });
+                return match self.objects.find(key) {
+                    Some(place) => Meaning::Object { key, place },
+                    None => Meaning::Unknown,
+                };
             }
             Some(((address, size), User::Attributed(_))) => {
                 return Meaning::Attributed { address, size };
@@ -61,18 +62,20 @@ impl Books {
             None => {}
         }
         let place = self.starting_at(address, page);
-        let Some((key, object)) = place.and_then(|place| self.objects.at(place)) else {
-            return Meaning::Unknown;
-        };
+        let found = place.and_then(|place| Some((place, self.objects.at(place)?)));
+        let Some((place, (key, object))) = found else { return Meaning::Unknown };
         let begins = match object.kind {
             Kind::Registered { address, .. } => address & page.wrapping_sub(1),
             _ => 0,
         };
-        if begins == page_offset {
-            Meaning::Object(Target { key, page_offset, place })
-        } else {
-            Meaning::Unknown
-        }
+        if begins == page_offset { Meaning::Object { key, place } } else { Meaning::Unknown }
+    }
+
+    /// The object with this first address, if nobody changes it and nothing else
+    /// can be meant.
+    #[inline(always)]
+    fn plainly(&self, address: u64) -> Option<Place> {
+        if self.users.len() == 0 { self.objects.find_live(address) } else { None }
     }
 }
 
@@ -98,113 +101,144 @@ impl<P: Platform> Access<'_, P> {
         })
     }
 
-    /// Maps memory on its default GPUs, or on exactly these nodes.
-    pub(crate) fn map(&self, address: u64, size: u64, nodes: Option<&[u32]>) -> Result<u64, Error> {
-        let wanted = nodes.map(|nodes| self.gpus_of(nodes)).transpose()?;
-        let os = self.os();
-        let page = self.page();
-        loop {
-            let books = self.memory.lock(os);
-            let target = match books.meaning(address, size, page) {
-                Meaning::Object(target) => target,
-                Meaning::Attributed { address, size } => {
-                    drop(books);
-                    return self.grant(address, size, wanted);
-                }
-                Meaning::Unknown => {
-                    drop(books);
-                    return self.map_unknown(address, size, wanted);
-                }
-            };
-            let (mut books, place) = self.memory.settled_from(os, books, target.place, |books| {
-                target.found_again(books, address, size, page)
-            });
-            let Some((place, object)) =
-                place.and_then(|place| Some((place, books.objects.value_mut(place)?)))
-            else {
-                // Freed while we waited: what does the address mean now?
-                drop(books);
-                if self.is_being_made(target.key) {
-                    return Err(invalid(address));
-                }
-                continue;
-            };
-            let registered = matches!(object.kind, Kind::Registered { .. });
-            match object.kind {
-                Kind::Addresses | Kind::Unaddressed => return Err(invalid(address)),
-                Kind::Plain if wanted.is_some() => {
-                    return Err(Error::library(
-                        Status::ERROR,
-                        Operation::LookUp,
-                        error::Object::Address(address),
-                    ));
-                }
-                Kind::Plain => return Ok(0),
-                _ => {}
-            }
-            let wanted = wanted.filter(|_| !registered);
-            let allowed = object.registered.unwrap_or(object.reachable);
-            if let (Some(wanted), Some(registered)) = (wanted, object.registered) {
-                if !registered.contains(wanted) {
-                    return Err(Error::library(
-                        Status::ERROR,
-                        Operation::LookUp,
-                        error::Object::Address(address),
-                    ));
-                }
-            }
-            let mapped = object.mapped;
-            let more = wanted.unwrap_or(allowed).without(mapped);
-            let fewer = wanted.map_or(GpuSet::NONE, |wanted| mapped.without(wanted));
-            let alternate = match object.span.home {
-                _ if registered => target.key.saturating_add(target.page_offset),
-                Home::Gpuvm(place) => target.key.saturating_sub(books.gpuvm_base(place)),
-                _ => 0,
-            };
-            if more.is_empty() && fewer.is_empty() {
-                if let Some(object) = books.objects.value_mut(place).filter(|_| registered) {
-                    object.mappings = object.mappings.saturating_add(1);
-                }
-                return Ok(alternate);
-            }
-            let handles = books.take_handles(place);
-            drop(books);
-            let (mapped, result) = self.remap(handles.as_slice(), mapped, more, fewer);
-            let mut books = self.memory.lock(os);
-            if let Some(object) = books.put_handles(place, handles) {
-                object.mapped = mapped;
-                if result.is_ok() {
-                    object.mappings = object.mappings.saturating_add(1);
-                }
-            }
-            self.memory.unlock(os, books);
-            return result.map(|()| alternate);
+    /// Finds what an address means, and waits until nobody changes it.
+    #[inline(always)]
+    fn reach(&self, address: u64, size: u64) -> Found<'_, P::Os> {
+        let books = self.memory.lock(self.os());
+        match books.plainly(address) {
+            Some(place) => Found::Object(books, place),
+            None => self.reach_other(books, address, size),
         }
     }
 
-    /// Whether an object is there that nobody may see yet.
-    fn is_being_made(&self, key: u64) -> bool {
-        let books = self.memory.lock(self.os());
-        let found = books.objects.find(key).and_then(|place| books.objects.at(place));
-        found.is_some_and(|(_, object)| object.state == State::Reserved)
+    #[inline(never)]
+    fn reach_other<'a>(
+        &'a self,
+        mut books: Guard<'a, Books, P::Os>,
+        address: u64,
+        size: u64,
+    ) -> Found<'a, P::Os> {
+        let page = self.page();
+        loop {
+            let (wanted, place) = match books.meaning(address, size, page) {
+                Meaning::Object { key, place } => (key, place),
+                Meaning::Attributed { address, size } => {
+                    return Found::Attributed { address, size };
+                }
+                Meaning::Unknown => return Found::Unknown,
+            };
+            let again = |books: &Books| match books.meaning(address, size, page) {
+                // Another may have taken its place while somebody waited.
+                Meaning::Object { key, place } if key == wanted => Some(place),
+                _ => None,
+            };
+            let (after, place) = self.memory.settled_from(self.os(), books, Some(place), again);
+            if let Some(place) = place {
+                return Found::Object(after, place);
+            }
+            let unfinished = after.objects.find(wanted).and_then(|place| after.objects.at(place));
+            if unfinished.is_some_and(|(_, object)| object.state == State::Reserved) {
+                return Found::Unfinished;
+            }
+            // Freed while we waited: what does the address mean now?
+            books = after;
+        }
+    }
+
+    /// Maps memory on its default GPUs, or on exactly these nodes.
+    pub(crate) fn map(&self, address: u64, size: u64, nodes: Option<&[u32]>) -> Result<u64, Error> {
+        let wanted = match nodes {
+            Some(nodes) => Some(self.gpus_of(nodes)?),
+            None => None,
+        };
+        let (mut books, place) = match self.reach(address, size) {
+            Found::Object(books, place) => (books, place),
+            Found::Attributed { address, size } => return self.grant(address, size, wanted),
+            Found::Unfinished => return Err(invalid(address)),
+            Found::Unknown => return self.map_unknown(address, size, wanted),
+        };
+        let Some(object) = books.objects.value_mut(place) else { return Err(invalid(address)) };
+        let registered = matches!(object.kind, Kind::Registered { .. });
+        let refused = || {
+            let object = error::Object::Address(address);
+            Error::library(Status::ERROR, Operation::LookUp, object)
+        };
+        match object.kind {
+            Kind::Addresses | Kind::Unaddressed => return Err(invalid(address)),
+            Kind::Plain if wanted.is_some() => return Err(refused()),
+            Kind::Plain => return Ok(0),
+            _ => {}
+        }
+        let wanted = wanted.filter(|_| !registered);
+        let allowed = object.registered.unwrap_or(object.reachable);
+        if wanted.is_some_and(|wanted| object.registered.is_some() && !allowed.contains(wanted)) {
+            return Err(refused());
+        }
+        let mapped = object.mapped;
+        let more = wanted.unwrap_or(allowed).without(mapped);
+        let fewer = wanted.map_or(GpuSet::NONE, |wanted| mapped.without(wanted));
+        let key = object.span.start;
+        let alternate = match object.span.home {
+            _ if registered => key.saturating_add(address & self.page().wrapping_sub(1)),
+            Home::Gpuvm(place) => key.saturating_sub(books.gpuvm_base(place)),
+            _ => 0,
+        };
+        if more.is_empty() && fewer.is_empty() {
+            if let Some(object) = books.objects.value_mut(place).filter(|_| registered) {
+                object.mappings = object.mappings.saturating_add(1);
+            }
+            return Ok(alternate);
+        }
+        let handles = books.take_handles(place);
+        drop(books);
+        let (mapped, result) = self.remap(&handles, mapped, more, fewer);
+        let mut books = self.memory.lock(self.os());
+        if let Some(object) = books.put_handles(place, handles) {
+            object.mapped = mapped;
+            if result.is_ok() {
+                object.mappings = object.mappings.saturating_add(1);
+            }
+        }
+        self.memory.unlock(self.os(), books);
+        match result {
+            Ok(()) => Ok(alternate),
+            Err(error) => Err(error),
+        }
     }
 
     /// Unmaps from some GPUs and maps on others; what is mapped in the end, which
     /// is what was mapped before if that failed.
+    #[inline]
     fn remap(
         &self,
-        handles: &[u64],
+        handles: &Handles,
         mapped: GpuSet,
         more: GpuSet,
         fewer: GpuSet,
     ) -> (GpuSet, Result<(), Error>) {
         if !fewer.is_empty() {
-            if let Err(MapFailure { error, left }) = self.unmap_buffers(handles, fewer) {
-                let gone = fewer.without(left);
-                let back = gone.is_empty() || self.map_buffers(handles, gone).is_ok();
-                let mapped = if back { mapped } else { mapped.without(gone) };
-                return (mapped, Err(error));
-            }
+            return self.exchange(handles, mapped, more, fewer);
+        }
+        match self.map_buffers(handles, more) {
+            Ok(()) => (mapped.with(more), Ok(())),
+            Err(MapFailure { error, left }) => (mapped.with(left), Err(error)),
+        }
+    }
+
+    /// The same where some GPUs lose it.
+    #[inline(never)]
+    fn exchange(
+        &self,
+        handles: &Handles,
+        mapped: GpuSet,
+        more: GpuSet,
+        fewer: GpuSet,
+    ) -> (GpuSet, Result<(), Error>) {
+        if let Err(MapFailure { error, left }) = self.unmap_buffers(handles, fewer) {
+            let gone = fewer.without(left);
+            let back = gone.is_empty() || self.map_buffers(handles, gone).is_ok();
+            let mapped = if back { mapped } else { mapped.without(gone) };
+            return (mapped, Err(error));
         }
         if more.is_empty() {
             return (mapped.without(fewer), Ok(()));
@@ -212,7 +246,7 @@ impl<P: Platform> Access<'_, P> {
         match self.map_buffers(handles, more) {
             Ok(()) => (mapped.without(fewer).with(more), Ok(())),
             Err(MapFailure { error, left }) => {
-                let back = fewer.is_empty() || self.map_buffers(handles, fewer).is_ok();
+                let back = self.map_buffers(handles, fewer).is_ok();
                 let mapped = if back { mapped } else { mapped.without(fewer) };
                 (mapped.with(left), Err(error))
             }
@@ -220,6 +254,7 @@ impl<P: Platform> Access<'_, P> {
     }
 
     /// Maps what is none of ours: a part of scratch, or memory of the process.
+    #[cold]
     fn map_unknown(&self, address: u64, size: u64, wanted: Option<GpuSet>) -> Result<u64, Error> {
         if let Some(place) = self.scratch_around(address) {
             return self.map_scratch(place, address, size).map(|()| 0);
@@ -234,27 +269,13 @@ impl<P: Platform> Access<'_, P> {
 
     /// Unmaps memory from every GPU.
     pub(crate) fn unmap(&self, address: u64) -> Result<(), Error> {
-        let os = self.os();
-        let page = self.page();
-        let books = self.memory.lock(os);
-        let target = match books.meaning(address, 0, page) {
-            Meaning::Object(target) => target,
-            Meaning::Attributed { .. } => return Ok(()),
-            Meaning::Unknown => {
-                drop(books);
-                return self.unmap_unknown(address);
-            }
+        let (mut books, place) = match self.reach(address, 0) {
+            Found::Object(books, place) => (books, place),
+            Found::Attributed { .. } => return Ok(()),
+            Found::Unfinished | Found::Unknown => return self.unmap_unknown(address),
         };
-        let (mut books, place) = self.memory.settled_from(os, books, target.place, |books| {
-            target.found_again(books, address, 0, page)
-        });
-        let Some((place, object)) =
-            place.and_then(|place| Some((place, books.objects.value_mut(place)?)))
-        else {
-            drop(books);
-            return self.unmap_unknown(address);
-        };
-        if object.kind == Kind::ScratchPart {
+        let Some(object) = books.objects.value_mut(place) else { return Ok(()) };
+        if matches!(object.kind, Kind::ScratchPart) {
             return self.unmap_and_free_at(books, place);
         }
         let registered = matches!(object.kind, Kind::Registered { .. });
@@ -268,20 +289,24 @@ impl<P: Platform> Access<'_, P> {
         }
         let handles = books.take_handles(place);
         drop(books);
-        let result = self.unmap_buffers(handles.as_slice(), mapped);
-        let mut books = self.memory.lock(os);
+        let result = self.unmap_buffers(&handles, mapped);
+        let mut books = self.memory.lock(self.os());
         if let Some(object) = books.put_handles(place, handles) {
             match &result {
                 Ok(()) => (object.mapped, object.mappings) = (GpuSet::NONE, 0),
                 Err(failure) => object.mapped = failure.left,
             }
         }
-        self.memory.unlock(os, books);
-        result.map_err(|failure| failure.error)
+        self.memory.unlock(self.os(), books);
+        match result {
+            Ok(()) => Ok(()),
+            Err(failure) => Err(failure.error),
+        }
     }
 
     /// Unmaps what is none of ours: a part of scratch without memory, or memory of
     /// the process.
+    #[cold]
     fn unmap_unknown(&self, address: u64) -> Result<(), Error> {
         if self.scratch_around(address).is_some() {
             return Ok(());
@@ -296,14 +321,14 @@ impl<P: Platform> Access<'_, P> {
         scene: &super::access::Scene,
     ) -> Result<u64, Error> {
         let no_memory = Error::no_memory(request.size);
-        let owner = scene.owner.ok_or(no_memory)?;
-        let bounds = scene.svm.ok_or(no_memory)?;
+        let owner = scene.gpu().ok_or(no_memory)?;
+        let bounds = self.common_range()?.ok_or(no_memory)?;
         if request.flags.contains(MemoryFlags::FIXED_ADDRESS) {
             return Err(no_memory);
         }
         let size = super::spans::round_up(request.size, SCRATCH_UNIT).ok_or(no_memory)?;
         let reserved = self.scratch_span(bounds, size, SCRATCH_UNIT)?;
-        let span = Span { start: reserved.aligned, length: size, home: Home::Own(reserved) };
+        let span = Span::own(reserved);
         let mut books = self.memory.lock(self.os());
         let entered = match books.scratch.get_mut(usize::from(owner.place)) {
             Some(area) if area.is_none() => {
@@ -346,11 +371,11 @@ impl<P: Platform> Access<'_, P> {
                 let gpu = machine.gpus().get(usize::from(place)).and_then(|gpu| gpu.node);
                 Ok(gpu)
             })
-            .and_then(|node| self.scene(node.ok_or(wrong)?)?.owner.ok_or(wrong))?;
+            .and_then(|node| self.scene(node.ok_or(wrong)?)?.gpu().copied().ok_or(wrong))?;
         let end = address.checked_add(size).ok_or(wrong)?;
         let length = super::spans::round_up(size, page).filter(|&length| length != 0);
         let length = length.ok_or(wrong)?;
-        let span = Span { start: address, length, home: Home::Borrowed };
+        let span = Span::of(Home::Borrowed, address, length);
         let mut books = self.memory.lock(self.os());
         let inside =
             books.scratch.get(usize::from(place)).copied().flatten().is_some_and(|area| {
@@ -362,41 +387,41 @@ impl<P: Platform> Access<'_, P> {
         if !inside || overlaps || address.checked_rem(page) != Some(0) {
             return Err(wrong);
         }
-        let reachable = GpuSet::one(place);
-        let flags = MemoryFlags::empty();
-        let object = Object {
-            // Others know the address, and wait for what becomes of it.
-            state: State::Busy,
-            span,
-            ..Object::reserved(Kind::ScratchPart, size, length, 0, flags, reachable)
+        let draft = Draft {
+            kind: Kind::ScratchPart,
+            size,
+            length,
+            node: 0,
+            flags: MemoryFlags::empty(),
+            reachable: GpuSet::one(place),
         };
-        books.objects.insert(address, object)?;
+        // Others know the address, and wait for what becomes of it.
+        let part = books.objects.insert(Object { state: State::Busy, ..draft.at(span) })?;
         drop(books);
-        let made = self.make_scratch(owner, address, length, span).and_then(|handles| {
-            match self.map_buffers(handles.as_slice(), GpuSet::one(place)) {
-                Ok(()) => Ok(handles),
-                Err(MapFailure { error, .. }) => {
-                    for &handle in handles.as_slice() {
-                        let _ = self.free_buffer(handle);
+        let made =
+            self.make_scratch(owner.gpu_id, address, length, part.place).and_then(|handles| {
+                match self.map_buffers(&handles, GpuSet::one(place)) {
+                    Ok(()) => Ok(handles),
+                    Err(MapFailure { error, .. }) => {
+                        for &handle in handles.as_slice() {
+                            let _ = self.free_buffer(handle);
+                        }
+                        Err(error)
                     }
-                    Err(error)
                 }
-            }
-        });
+            });
         match made {
             Ok(handles) => {
                 let mut books = self.memory.lock(self.os());
-                if let Some(at) = books.objects.find(address) {
-                    if let Some(object) = books.put_handles(at, handles) {
-                        object.mapped = GpuSet::one(place);
-                        object.mappings = 1;
-                    }
+                if let Some(object) = books.put_handles(part.place, handles) {
+                    object.mapped = GpuSet::one(place);
+                    object.mappings = 1;
                 }
                 self.memory.unlock(self.os(), books);
                 Ok(())
             }
             Err(error) => {
-                self.forget(span);
+                self.forget(part);
                 Err(error)
             }
         }

@@ -47,6 +47,7 @@ mod gpu_set;
 mod map;
 mod node_sets;
 mod object;
+mod objects;
 mod pages;
 mod pointer;
 mod query;

@@ -40,7 +40,7 @@ pub(super) enum Home {
     /// The regions for small host memory.
     Host,
     /// A mapping of its own.
-    Own(Reserved),
+    Own,
     /// The window of handles.
     Window,
     /// The aperture of the GPU at this place, which no CPU sees.
@@ -55,7 +55,33 @@ pub(super) struct Span {
     pub(super) start: u64,
     /// Bytes, guard pages included: exactly what goes back.
     pub(super) length: u64,
+    /// Bytes of a mapping of its own that lie before the start.
+    pub(super) before: u64,
     pub(super) home: Home,
+}
+
+impl Span {
+    /// Addresses of a home that is shared.
+    #[inline]
+    pub(super) const fn of(home: Home, start: u64, length: u64) -> Span {
+        Span { start, length, before: 0, home }
+    }
+
+    /// All usable addresses of a mapping of its own.
+    pub(super) fn own(reserved: Reserved) -> Span {
+        let before = reserved.aligned.saturating_sub(reserved.start);
+        let length = reserved.usable();
+        Span { start: reserved.aligned, length, before, home: Home::Own }
+    }
+
+    /// The mapping, if it is one of its own.
+    pub(super) fn reserved(&self) -> Option<Reserved> {
+        matches!(self.home, Home::Own).then_some(Reserved {
+            start: self.start.saturating_sub(self.before),
+            length: self.length.saturating_add(self.before),
+            aligned: self.start,
+        })
+    }
 }
 
 /// The driver's handles of the buffers that make it up.
@@ -70,6 +96,7 @@ pub(super) enum Handles {
 }
 
 impl Handles {
+    #[inline]
     pub(super) fn as_slice(&self) -> &[u64] {
         match self {
             Handles::None => &[],
@@ -82,6 +109,8 @@ impl Handles {
 /// How far it has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
+    /// Gone; its place and its addresses wait for the next one.
+    Vacant,
     /// Its addresses are taken; nobody sees it yet.
     Reserved,
     /// There, and nobody changes it now.
@@ -119,27 +148,33 @@ pub(super) struct Object {
     pub(super) visible: u64,
 }
 
-impl Object {
-    /// One that is being made, without addresses yet: `size` as the caller asked for,
-    /// `length` bytes of GPU addresses.
-    pub(super) const fn reserved(
-        kind: Kind,
-        size: u64,
-        length: u64,
-        node: u32,
-        flags: MemoryFlags,
-        reachable: GpuSet,
-    ) -> Object {
+/// An object that has no addresses yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Draft {
+    pub(super) kind: Kind,
+    /// Bytes that the caller asked for.
+    pub(super) size: u64,
+    /// Bytes of GPU addresses, guard pages apart.
+    pub(super) length: u64,
+    pub(super) node: u32,
+    pub(super) flags: MemoryFlags,
+    pub(super) reachable: GpuSet,
+}
+
+impl Draft {
+    /// The object at its addresses, seen by nobody yet.
+    #[inline]
+    pub(super) const fn at(&self, span: Span) -> Object {
         Object {
             state: State::Reserved,
-            kind,
-            span: Span { start: 0, length: 0, home: Home::Borrowed },
-            size,
-            length,
+            kind: self.kind,
+            span,
+            size: self.size,
+            length: self.length,
             handles: Handles::None,
-            node,
-            flags,
-            reachable,
+            node: self.node,
+            flags: self.flags,
+            reachable: self.reachable,
             registered: None,
             mapped: GpuSet::NONE,
             mappings: 0,
@@ -147,6 +182,22 @@ impl Object {
             user_data: 0,
             visible: 0,
         }
+    }
+}
+
+impl Object {
+    /// Whether it is what a caller allocated, and frees.
+    #[inline]
+    pub(super) fn is_allocation(&self) -> bool {
+        !matches!(self.kind, Kind::Registered { .. } | Kind::ScratchPart)
+    }
+
+    /// Whether it is an allocation of which the process has nothing but addresses
+    /// that others can use again.
+    #[inline]
+    pub(super) fn is_quiet(&self) -> bool {
+        let quiet = matches!(self.kind, Kind::Device | Kind::Gtt | Kind::Unaddressed);
+        quiet && self.visible == 0 && !matches!(self.span.home, Home::Own | Home::Borrowed)
     }
 
     /// Whether the CPU reaches it at its GPU address.

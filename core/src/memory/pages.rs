@@ -2,7 +2,8 @@
 //! NUMA node, closed.
 
 use super::access::{Access, Scene};
-use super::object::{Home, Span};
+use super::object::Home;
+use super::objects::Placed;
 use super::regions::{HUGE_PAGE, to_usize};
 use super::{AllocationRequest, MemoryFlags};
 use crate::errno::Errno;
@@ -16,13 +17,13 @@ impl<P: Platform> Access<'_, P> {
         &self,
         request: &AllocationRequest,
         scene: &Scene,
-        span: Span,
+        placed: Placed,
         size: u64,
     ) -> Result<bool, Error> {
         let failed = |operation, errno| {
             Error::system(Status::ERROR, operation, errno, error::Object::Bytes(size))
         };
-        let (start, length) = to_usize(span.start)
+        let (start, length) = to_usize(placed.start)
             .and_then(|start| Ok((start, to_usize(size)?)))
             .map_err(|errno| failed(Operation::MapMemory, errno))?;
         let os = self.os();
@@ -30,7 +31,7 @@ impl<P: Platform> Access<'_, P> {
         os.protect(start, length, rights)
             .map_err(|errno| failed(Operation::ProtectMemory, errno))?;
         // Of its region small memory has the advice already.
-        if !matches!(span.home, Home::Host) {
+        if !matches!(placed.home, Home::Host) {
             let _ = os.advise(start, length, Advice::DontFork);
             if size >= HUGE_PAGE {
                 let _ = os.advise(start, length, Advice::HugePage);
@@ -46,7 +47,7 @@ impl<P: Platform> Access<'_, P> {
             Err(Errno::EPERM | Errno::ENOSYS) => Ok(false),
             Err(_) if !no_substitute => Ok(false),
             Err(errno) => {
-                self.close_pages(span, size, false);
+                self.close_pages(placed.home, placed.start, size, false);
                 Err(failed(Operation::BindMemory, errno))
             }
         }
@@ -68,11 +69,12 @@ impl<P: Platform> Access<'_, P> {
     }
 
     /// Takes pages from the CPU and drops what they hold.
-    pub(super) fn close_pages(&self, span: Span, size: u64, bound: bool) {
-        if matches!(span.home, Home::Own(_)) {
+    pub(super) fn close_pages(&self, home: Home, start: u64, size: u64, bound: bool) {
+        // They go with their mapping.
+        if matches!(home, Home::Own) {
             return;
         }
-        let (Ok(start), Ok(length)) = (to_usize(span.start), to_usize(size)) else { return };
+        let (Ok(start), Ok(length)) = (to_usize(start), to_usize(size)) else { return };
         let os = self.os();
         let _ = os.advise(start, length, Advice::DontNeed);
         if bound {

@@ -4,75 +4,68 @@
 use core::sync::atomic::Ordering;
 
 use super::access::Access;
+use super::books::Memory;
 use super::gpu_set::GpuSet;
-use super::object::{Kind, Object, State};
+use super::object::{Kind, State};
 use super::{PointerInfo, PointerKind};
 use crate::error::{self, Error, Operation, Status};
-use crate::seam::Platform;
+use crate::seam::{Os, Platform};
 
-/// What an object says of itself, without arrays.
-struct Found {
-    info: PointerInfo<'static>,
-    registered: GpuSet,
-    mapped: GpuSet,
+/// What the books say of an address, with sets of GPUs instead of arrays.
+pub(super) struct Found {
+    pub(super) info: PointerInfo<'static>,
+    pub(super) registered: GpuSet,
+    pub(super) mapped: GpuSet,
 }
 
-fn found(key: u64, object: &Object, page: u64) -> Found {
-    let mut info = PointerInfo {
-        kind: PointerKind::Allocated,
-        node: object.node,
-        flags: object.flags,
-        cpu_address: key,
-        gpu_address: key,
-        size: object.size,
-        registered: &[],
-        mapped: &[],
-        user_data: object.user_data,
-    };
-    match object.kind {
-        Kind::Registered { address, size } => {
-            info.kind = PointerKind::RegisteredUser;
-            info.cpu_address = address;
-            info.gpu_address = key.saturating_add(address & page.wrapping_sub(1));
-            info.size = size;
+impl Memory {
+    /// What an address belongs to.
+    #[inline(always)]
+    pub(super) fn look_up<O: Os>(&self, os: &O, address: u64) -> Option<Found> {
+        let books = self.lock(os);
+        let registered =
+            if books.users.len() == 0 { None } else { books.registered_around(address) };
+        let (key, object) = match registered {
+            Some(place) => books.objects.at(place)?,
+            None => books.objects.containing(address).map(|(_, key, object)| (key, object))?,
+        };
+        if object.state == State::Reserved || matches!(object.kind, Kind::ScratchPart) {
+            return None;
         }
-        Kind::Addresses => {
-            info.kind = PointerKind::ReservedAddress;
-            info.cpu_address = 0;
+        let mut info = PointerInfo {
+            kind: PointerKind::Allocated,
+            node: object.node,
+            flags: object.flags,
+            cpu_address: key,
+            gpu_address: key,
+            size: object.size,
+            registered: &[],
+            mapped: &[],
+            user_data: object.user_data,
+        };
+        match object.kind {
+            Kind::Registered { address, size } => {
+                let page_offset = address & (os.page_size() as u64).wrapping_sub(1);
+                info.kind = PointerKind::RegisteredUser;
+                info.cpu_address = address;
+                info.gpu_address = key.saturating_add(page_offset);
+                info.size = size;
+            }
+            Kind::Addresses => {
+                info.kind = PointerKind::ReservedAddress;
+                info.cpu_address = 0;
+            }
+            _ => {}
         }
-        _ => {}
+        let registered = object.registered.unwrap_or(GpuSet::NONE);
+        Some(Found { info, registered, mapped: object.mapped })
     }
-    Found { info, registered: object.registered.unwrap_or(GpuSet::NONE), mapped: object.mapped }
 }
 
 impl<'a, P: Platform> Access<'a, P> {
-    /// What an address belongs to.
-    pub(crate) fn pointer_info(&self, address: u64) -> Result<PointerInfo<'a>, Error> {
-        let page = self.page();
-        let unknown =
-            || Error::library(Status::ERROR, Operation::LookUp, error::Object::Address(address));
-        let books = self.memory.lock(self.os());
-        let object = books.around(address).and_then(|place| books.objects.at(place));
-        let object = object.filter(|(_, object)| {
-            object.state != State::Reserved && object.kind != Kind::ScratchPart
-        });
-        let Some((key, object)) = object else { return Err(unknown()) };
-        let Found { info, registered, mapped } = found(key, object, page);
-        drop(books);
-        Ok(PointerInfo {
-            registered: self.nodes_of(registered)?,
-            mapped: self.nodes_of(mapped)?,
-            ..info
-        })
-    }
-
     /// The public ids of some GPUs, in an array that lives as long as the context.
-    #[inline]
-    fn nodes_of(&self, gpus: GpuSet) -> Result<&'a [u32], Error> {
-        if gpus.is_empty() { Ok(&[]) } else { self.interned(gpus) }
-    }
-
-    fn interned(&self, gpus: GpuSet) -> Result<&'a [u32], Error> {
+    #[inline(never)]
+    pub(super) fn interned(self, gpus: GpuSet) -> Result<&'a [u32], Error> {
         let memory = self.memory;
         let generation = memory.generation.load(Ordering::Relaxed);
         if let Some(nodes) = memory.node_sets.find(gpus, generation) {

@@ -52,8 +52,8 @@ pub(super) struct Growth {
 /// A range that was taken from the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reserved {
-    start: u64,
-    length: u64,
+    pub(super) start: u64,
+    pub(super) length: u64,
     /// Its first multiple of the alignment asked for.
     pub(super) aligned: u64,
 }

@@ -18,7 +18,7 @@ use super::access::Access;
 use super::books::{Attributed, End, User};
 use super::buffers::buffer_flags;
 use super::gpu_set::GpuSet;
-use super::object::{Kind, Object};
+use super::object::{Draft, Kind};
 use super::regions::to_usize;
 use super::spans::round_up;
 use crate::errno::Errno;
@@ -244,20 +244,16 @@ impl<P: Platform> Access<'_, P> {
             Ok(node.and_then(|place| machine.gpus().get(usize::from(place))?.node))
         })?;
         let scene = self.scene(first.ok_or(refused)?)?;
-        let (owner, bounds) = (scene.owner.ok_or(refused)?, scene.svm.ok_or(refused)?);
-        let object = Object {
-            registered: gpus,
-            registrations: 1,
-            ..Object::reserved(
-                Kind::Registered { address, size },
-                size,
-                pages.length,
-                0,
-                flags,
-                scene.all,
-            )
+        let owner = scene.anchor.ok_or(refused)?;
+        let draft = Draft {
+            kind: Kind::Registered { address, size },
+            size,
+            length: pages.length,
+            node: 0,
+            flags,
+            reachable: scene.all,
         };
-        let span = self.registration_span(bounds, owner.alignment, object)?;
+        let placed = self.registration_span(owner.alignment(), &draft)?;
         let to = buffer_flags(flags, self.context.options())
             | AllocMemoryFlags::USERPTR
             | AllocMemoryFlags::WRITABLE
@@ -267,12 +263,19 @@ impl<P: Platform> Access<'_, P> {
             books.users.reserve(1)
         };
         let made = room.and_then(|()| {
-            self.make_userptr(owner, span.start, pages.start, pages.length, to, span)
+            self.make_userptr(
+                owner.gpu_id,
+                placed.start,
+                pages.start,
+                pages.length,
+                to,
+                placed.place,
+            )
         });
         let handles = match made {
             Ok(handles) => handles,
             Err(error) => {
-                self.forget(span);
+                self.forget(placed);
                 // A secondary context, and GPUs that retry faults (kfd_chardev.c).
                 return Err(match error.errno {
                     Some(Errno::EOPNOTSUPP) => error.with_status(Status::NOT_SUPPORTED),
@@ -296,14 +299,14 @@ impl<P: Platform> Access<'_, P> {
             Some(User::Attributed(_)) => Err(Some(refused)),
             None => books
                 .users
-                .insert((address, size), User::Pinned(span.start))
+                .insert((address, size), User::Pinned(placed.start))
                 .map(drop)
                 .map_err(Some),
         };
         match entered {
             Ok(()) => {
-                if let Some(place) = books.objects.find(span.start) {
-                    books.put_handles(place, handles);
+                if let Some(object) = books.put_handles(placed.place, handles) {
+                    (object.registered, object.registrations) = (gpus, 1);
                 }
                 Ok(())
             }
@@ -312,7 +315,7 @@ impl<P: Platform> Access<'_, P> {
                 for &handle in handles.as_slice() {
                     let _ = self.free_buffer(handle);
                 }
-                self.forget(span);
+                self.forget(placed);
                 outcome.map_or(Ok(()), Err)
             }
         }

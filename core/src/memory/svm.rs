@@ -56,7 +56,7 @@ impl<P: Platform> Access<'_, P> {
     /// Sends a block with its attributes.
     fn send(&self, pages: Pages, bytes: &mut [u8]) -> Result<(), Error> {
         let object = error::Object::Address(pages.start);
-        let kfd = self.channel.files.kfd().ok_or(Error::not_open())?;
+        let kfd = self.channel.kfd()?;
         execute_with_tail::<P, Svm>(self.channel.platform, kfd, bytes)
             .map(drop)
             .map_err(|errno| refused::<Svm>(errno, Status::ERROR, object))

@@ -34,6 +34,11 @@ pub(super) struct Place(u32);
 
 const NIL: Place = Place(u32::MAX);
 
+impl Place {
+    /// Where nothing is, ever.
+    pub(super) const NOWHERE: Place = NIL;
+}
+
 /// More than the height of any tree with 2^32 entries (1.44 log2 n).
 const HEIGHT_MAX: usize = 48;
 
@@ -111,40 +116,49 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
     }
 
     /// The entry at a place.
+    #[inline]
     pub(super) fn at(&self, place: Place) -> Option<(K, &V)> {
         Some((self.node(place)?.key, self.values.get(place.0 as usize)?.as_ref()?))
     }
 
+    /// The value at a place.
+    #[inline]
+    pub(super) fn value(&self, place: Place) -> Option<&V> {
+        self.values.get(place.0 as usize)?.as_ref()
+    }
+
     /// The value at a place. Not for changes that its summary would see.
+    #[inline]
     pub(super) fn value_mut(&mut self, place: Place) -> Option<&mut V> {
         self.values.get_mut(place.0 as usize)?.as_mut()
     }
 
     /// The entry with this key.
+    #[inline]
     pub(super) fn find(&self, key: K) -> Option<Place> {
         let mut at = self.root;
         while let Some(node) = self.node(at) {
-            at = match key.cmp(&node.key) {
-                core::cmp::Ordering::Equal => return Some(at),
-                core::cmp::Ordering::Less => node.left,
-                core::cmp::Ordering::Greater => node.right,
-            };
+            if node.key == key {
+                return Some(at);
+            }
+            at = if key < node.key { node.left } else { node.right };
         }
         None
     }
 
     /// The entry with the greatest key that is not above this one.
+    #[inline]
     pub(super) fn floor(&self, key: K) -> Option<Place> {
-        let (mut at, mut found) = (self.root, None);
+        let (mut at, mut found) = (self.root, NIL);
         while let Some(node) = self.node(at) {
             if node.key <= key {
-                found = Some(at);
+                found = at;
                 at = node.right;
             } else {
                 at = node.left;
             }
         }
-        found
+        (found != NIL).then_some(found)
     }
 
     /// The entry with the least key that is not below this one.

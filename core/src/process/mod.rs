@@ -59,7 +59,7 @@ use crate::error::{Error, Failure, Failures, Object, Operation, Status};
 use crate::fallible::try_box;
 use crate::lock::Lock;
 use crate::log::{error, info};
-use crate::memory::Access;
+use crate::memory::{Access, Memory};
 use crate::seam::{DeviceNode, Driver, Os, Platform};
 
 /// The fork word of a process that has not opened the library yet.
@@ -103,9 +103,9 @@ impl ContextHandle {
         self.0.get() >> 4 & 0xf
     }
 
+    /// Whether it is that of the secondary context in a slot.
     fn names(self, slot: usize, generation: u32) -> bool {
-        slot == 0 && self == ContextHandle::PRIMARY
-            || slot != 0 && self == ContextHandle::new(slot, generation)
+        slot != 0 && self == ContextHandle::new(slot, generation)
     }
 
     /// The number that stands for it in the C ABI.
@@ -146,6 +146,12 @@ impl<P: Platform> State<P> {
             residue: ProcessResidue::new(),
             failures: Failures::new(),
         }
+    }
+
+    /// The slot of a handle.
+    #[inline(never)]
+    fn slot(&self, handle: ContextHandle) -> Option<&Slot<Context<P>>> {
+        self.slots.get(handle.slot())
     }
 }
 
@@ -190,11 +196,13 @@ impl<P: Platform> Process<P> {
     }
 
     /// Whether the state belongs to this process.
+    #[inline]
     fn is_ready(&self) -> bool {
         self.os().fork_word().load(Ordering::Acquire) == READY
     }
 
     /// The state, if it belongs to this process or to the parent of a vfork child.
+    #[inline]
     fn ready(&self) -> Result<&State<P>, Error> {
         if self.is_ready() { Ok(self.state()) } else { Err(Error::not_open()) }
     }
@@ -355,6 +363,7 @@ impl<P: Platform> Process<P> {
     ///
     /// # Errors
     /// NOT_OPENED.
+    #[inline]
     pub fn primary(&self) -> Result<Guard<'_, P>, Error> {
         self.enter(ContextHandle::PRIMARY)
     }
@@ -364,18 +373,35 @@ impl<P: Platform> Process<P> {
     /// # Errors
     /// NOT_OPENED when nothing is open in this process; INVALID_PARAMETER for a
     /// handle that names no open context.
+    #[inline]
     pub fn enter(&self, handle: ContextHandle) -> Result<Guard<'_, P>, Error> {
-        let state = self.ready()?;
-        let number = handle.slot();
-        let refusal = if number == 0 { Error::not_open() } else { Error::argument(1) };
-        let slot = state.slots.get(number).ok_or(refusal)?;
-        let context = slot.enter(self.os()).ok_or(refusal)?;
+        self.enter_if_open(handle).ok_or_else(|| self.closed(handle))
+    }
+
+    /// Enters a context for one call, if it is open; if not, [`Process::closed`] tells
+    /// why.
+    #[inline(always)]
+    pub fn enter_if_open(&self, handle: ContextHandle) -> Option<Guard<'_, P>> {
+        if !self.is_ready() {
+            return None;
+        }
+        let state = self.state();
+        let primary = handle == ContextHandle::PRIMARY;
+        let slot = if primary { &state.slots[0] } else { state.slot(handle)? };
+        let context = slot.enter(self.os())?;
         let owner = state.owner.load(Ordering::Relaxed);
         let guard = Guard { process: self, slot, context, owner };
-        if !handle.names(number, slot.generation()) {
-            return Err(refusal);
+        if !primary && !handle.names(handle.slot(), slot.generation()) {
+            return None;
         }
-        Ok(guard)
+        Some(guard)
+    }
+
+    /// The failure of a call on a handle that names no open context: as of
+    /// [`Process::enter`].
+    #[cold]
+    pub fn closed(&self, handle: ContextHandle) -> Error {
+        if handle.slot() == 0 || !self.is_ready() { Error::not_open() } else { Error::argument(1) }
     }
 
     /// Remembers a failure of the calling thread, in the context if it has one.
@@ -431,11 +457,22 @@ impl<P: Platform> Drop for Guard<'_, P> {
 }
 
 impl<P: Platform> Guard<'_, P> {
+    pub(crate) fn os(&self) -> &P::Os {
+        self.process.os()
+    }
+
+    /// What the context knows of its memory.
+    pub(crate) fn memory_books(&self) -> &Memory {
+        self.context.memory()
+    }
+
     /// The context's memory, for one call.
+    #[inline]
     pub(crate) fn memory(&self) -> Access<'_, P> {
         Access::new(self.channel(), self.context)
     }
 
+    #[inline]
     fn channel(&self) -> Channel<'_, P> {
         let state = self.process.state();
         self.context.channel(

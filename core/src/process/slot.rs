@@ -63,6 +63,7 @@ impl<T> Slot<T> {
     }
 
     /// Counts the caller in and returns the context, if there is one to use.
+    #[inline]
     pub(crate) fn enter<O: Os>(&self, os: &O) -> Option<&T> {
         if self.users.fetch_add(1, Ordering::SeqCst) & CLOSING != 0 {
             self.leave(os);
@@ -78,6 +79,7 @@ impl<T> Slot<T> {
     }
 
     /// Counts the caller out.
+    #[inline]
     pub(crate) fn leave<O: Os>(&self, os: &O) {
         if self.users.fetch_sub(1, Ordering::SeqCst) == CLOSING | 1 {
             os.futex_wake(&self.users, 1);

@@ -12,7 +12,7 @@ use hsakmt_core::error::{Error, Status};
 use hsakmt_core::process::{ContextHandle, Opening};
 
 use super::environment::{Environment, apply};
-use super::{Handle, Host, Library, handle_of};
+use super::{Handle, Host, Library, handle_of, no_context};
 use crate::generation::{Generation, caller_memory};
 use crate::types::{HSAKMT_STATUS, HsaClockCounters, HsaKFDContext, HsaVersionInfo};
 
@@ -90,7 +90,9 @@ impl<H: Host> Library<H> {
 
     /// `hsaKmtCloseSecondaryKFDCtx`
     pub fn close_secondary(&self, context: *mut HsaKFDContext) -> HSAKMT_STATUS {
-        self.without_context(|| self.process.close_secondary(handle_of(context)?))
+        self.without_context(|| {
+            self.process.close_secondary(handle_of(context).ok_or_else(no_context)?)
+        })
     }
 
     /// `hsaKmtGetVersion`
@@ -98,7 +100,7 @@ impl<H: Host> Library<H> {
     /// # Safety
     /// `version` is NULL or writable.
     pub unsafe fn version(&self, version: *mut HsaVersionInfo) -> HSAKMT_STATUS {
-        self.inside(Ok(ContextHandle::PRIMARY), |guard| {
+        self.inside(Some(ContextHandle::PRIMARY), |guard| {
             let found = guard.version();
             let answer = HsaVersionInfo {
                 KernelInterfaceMajorVersion: found.major,
@@ -130,7 +132,7 @@ impl<H: Host> Library<H> {
         counters: *mut HsaClockCounters,
     ) -> HSAKMT_STATUS {
         // SAFETY: the caller's promise.
-        unsafe { self.clock_counters_in(Ok(ContextHandle::PRIMARY), node, counters, 2) }
+        unsafe { self.clock_counters_in(Some(ContextHandle::PRIMARY), node, counters, 2) }
     }
 
     /// `hsaKmtGetClockCountersCtx`

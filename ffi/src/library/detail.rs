@@ -38,7 +38,7 @@ impl<H: Host> Library<H> {
         context: *mut HsaKFDContext,
         detail: *mut HsaExtErrorDetail,
     ) -> HSAKMT_STATUS {
-        let Ok(handle) = handle_of(context) else { return HSAKMT_STATUS::INVALID_PARAMETER };
+        let Some(handle) = handle_of(context) else { return HSAKMT_STATUS::INVALID_PARAMETER };
         // SAFETY: the caller's promise.
         unsafe { write(detail, self.process.newest_failure(Some(handle))) }
     }

@@ -58,12 +58,18 @@ pub struct Library<H: Host> {
     generation: PhantomData<fn() -> H::Generation>,
 }
 
-/// Which context a C function was called on.
-type Handle = Result<ContextHandle, Error>;
+/// Which context a C function was called on; none for NULL.
+type Handle = Option<ContextHandle>;
 
 /// The handle in a `HsaKFDContext *`.
 fn handle_of(context: *mut HsaKFDContext) -> Handle {
-    ContextHandle::from_raw(context.expose_provenance()).ok_or(Error::argument(1))
+    ContextHandle::from_raw(context.expose_provenance())
+}
+
+/// The failure of a call on NULL instead of a context.
+#[cold]
+fn no_context() -> Error {
+    Error::argument(1)
 }
 
 impl<H: Host> Library<H> {
@@ -79,16 +85,21 @@ impl<H: Host> Library<H> {
     }
 
     /// The status of a finished call; a failure is remembered for the thread.
+    #[inline]
     fn finish(&self, handle: Option<ContextHandle>, result: Result<(), Error>) -> HSAKMT_STATUS {
         match result {
             Ok(()) => HSAKMT_STATUS::SUCCESS,
-            Err(error) => {
-                if !self.process.record(handle, &error) {
-                    self.log_failure(&error);
-                }
-                error.status.into()
-            }
+            Err(error) => self.fail(handle, &error),
         }
+    }
+
+    /// Remembers a failure for the thread.
+    #[cold]
+    fn fail(&self, handle: Option<ContextHandle>, error: &Error) -> HSAKMT_STATUS {
+        if !self.process.record(handle, error) {
+            self.log_failure(error);
+        }
+        error.status.into()
     }
 
     /// Runs a call that belongs to no open context.
@@ -102,13 +113,26 @@ impl<H: Host> Library<H> {
         handle: Handle,
         call: impl FnOnce(&Guard<'_, H::Platform>) -> Result<(), Error>,
     ) -> HSAKMT_STATUS {
-        match handle.and_then(|handle| self.process.enter(handle)) {
-            Ok(guard) => {
-                let result = call(&guard);
-                drop(guard);
-                self.finish(handle.ok(), result)
-            }
-            Err(error) => self.finish(None, Err(error)),
-        }
+        let Some(guard) = self.enter(handle) else { return self.closed(handle) };
+        let result = call(&guard);
+        drop(guard);
+        self.finish(handle, result)
+    }
+
+    /// Enters a context for one call, if it is open; if not, [`Library::closed`]
+    /// answers.
+    #[inline(always)]
+    fn enter(&self, handle: Handle) -> Option<Guard<'_, H::Platform>> {
+        self.process.enter_if_open(handle?)
+    }
+
+    /// The status of a call on a context that is not open.
+    #[cold]
+    fn closed(&self, handle: Handle) -> HSAKMT_STATUS {
+        let error = match handle {
+            Some(handle) => self.process.closed(handle),
+            None => no_context(),
+        };
+        self.fail(None, &error)
     }
 }

@@ -58,20 +58,21 @@ impl<H: Host> Library<H> {
         pointer: *const c_void,
         info: *mut HsaPointerInfo,
     ) -> HSAKMT_STATUS {
-        let mut unknown = false;
-        let status = self.on(receiver, |guard| {
-            let answer = match guard.pointer_info(address_of(pointer)) {
-                Ok(found) => conversion::pointer_info(&found),
-                Err(error) if error.status == Status::ERROR => {
-                    unknown = true;
-                    HsaPointerInfo::new_zeroed()
-                }
-                Err(error) => return Err(error),
-            };
-            // SAFETY: the caller's promise.
-            unsafe { caller_memory::write(info, answer) }.map_err(|_| Error::argument(2))
-        });
-        if unknown && status == HSAKMT_STATUS::SUCCESS { HSAKMT_STATUS::ERROR } else { status }
+        let handle = receiver.handle;
+        let Some(guard) = self.enter(handle) else { return self.closed(handle) };
+        let (answer, status) = match guard.pointer_info(address_of(pointer)) {
+            Ok(found) => (conversion::pointer_info(&found), HSAKMT_STATUS::SUCCESS),
+            Err(error) if error.status == Status::ERROR => {
+                (HsaPointerInfo::new_zeroed(), HSAKMT_STATUS::ERROR)
+            }
+            Err(error) => return self.fail(handle, &error),
+        };
+        drop(guard);
+        // SAFETY: the caller's promise.
+        match unsafe { caller_memory::write(info, answer) } {
+            Ok(()) => status,
+            Err(_) => self.fail(handle, &receiver.placed(Error::argument(2))),
+        }
     }
 
     /// `hsaKmtSetMemoryUserData`

@@ -3,13 +3,13 @@
 use hsakmt_core::error::{Error, Object};
 use hsakmt_core::process::{ContextHandle, Guard};
 
-use super::{Handle, Host, Library, handle_of};
+use super::{Handle, Host, Library, handle_of, no_context};
 use crate::types::{HSAKMT_STATUS, HsaKFDContext};
 
 /// The context of a call: the primary one, or the one in front of the arguments.
 #[derive(Clone, Copy)]
 pub(super) struct Receiver {
-    handle: Handle,
+    pub(super) handle: Handle,
     /// How many arguments are in front of those of the function without a context.
     in_front: u32,
 }
@@ -17,7 +17,7 @@ pub(super) struct Receiver {
 impl Receiver {
     /// The primary context, which functions without a context argument mean.
     pub(super) const PRIMARY: Receiver =
-        Receiver { handle: Ok(ContextHandle::PRIMARY), in_front: 0 };
+        Receiver { handle: Some(ContextHandle::PRIMARY), in_front: 0 };
 
     /// The context that the first argument names.
     pub(super) fn of(context: *mut HsaKFDContext) -> Receiver {
@@ -26,12 +26,12 @@ impl Receiver {
 
     /// Fails where the handle is none.
     pub(super) fn check(self) -> Result<(), Error> {
-        self.handle.map(drop)
+        self.handle.map(drop).ok_or_else(no_context)
     }
 
     /// The failure with the position that a wrong argument has in this function.
     #[cold]
-    fn placed(self, error: Error) -> Error {
+    pub(super) fn placed(self, error: Error) -> Error {
         match error.object {
             Object::Argument(position) => {
                 Error { object: Object::Argument(position.saturating_add(self.in_front)), ..error }

@@ -10,7 +10,7 @@ use hsakmt_core::error::Error;
 use hsakmt_core::process::{ContextHandle, Guard};
 use hsakmt_core::topology::Node;
 
-use super::{Handle, Host, Library, handle_of};
+use super::{Handle, Host, Library, handle_of, no_context};
 use crate::conversion;
 use crate::generation::{Encode, Generation, caller_memory};
 use crate::types::{
@@ -18,7 +18,7 @@ use crate::types::{
 };
 
 /// The primary context, which functions without a context argument mean.
-const PRIMARY: Handle = Ok(ContextHandle::PRIMARY);
+const PRIMARY: Handle = Some(ContextHandle::PRIMARY);
 
 /// The structures of the library's generation.
 type NodeProperties<H> = <<H as Host>::Generation as Generation>::NodeProperties;
@@ -84,13 +84,13 @@ impl<H: Host> Library<H> {
     /// `hsaKmtReleaseSystemPropertiesCtx`
     pub fn release_system_of(&self, context: *mut HsaKFDContext) -> HSAKMT_STATUS {
         match handle_of(context) {
-            Ok(handle) => self.release_system_in(Ok(handle)),
-            Err(error) => self.finish(None, Err(error)),
+            None => self.fail(None, &no_context()),
+            handle => self.release_system_in(handle),
         }
     }
 
     fn release_system_in(&self, handle: Handle) -> HSAKMT_STATUS {
-        if let Ok(guard) = handle.and_then(|handle| self.process.enter(handle)) {
+        if let Some(Ok(guard)) = handle.map(|handle| self.process.enter(handle)) {
             // Refused only to a vfork child, whose parent's books stay as they are.
             let _ = guard.release_machine();
         }

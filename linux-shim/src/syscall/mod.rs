@@ -16,10 +16,13 @@ use hsakmt_core::errno::Errno;
 /// Tells the kernel's raw answer apart: the last 4095 values are errors.
 #[inline]
 fn check(answer: usize) -> Result<usize, Errno> {
-    match answer.wrapping_neg() {
-        number @ 1..=4095 => Err(Errno(number as u16)),
-        _ => Ok(answer),
-    }
+    if answer <= usize::MAX - 4095 { Ok(answer) } else { Err(errno(answer)) }
+}
+
+/// The error in the kernel's answer.
+#[cold]
+fn errno(answer: usize) -> Errno {
+    Errno(answer.wrapping_neg() as u16)
 }
 
 /// Issues a call again for as long as a signal interrupts it.
