@@ -10,6 +10,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::aql_ring::NotPlaced;
+use super::packets::{pm4, sdma};
 use super::pointers::{CommandEngine, CommandPointers, DoorbellType, PointerForm};
 use crate::seam::Os;
 use crate::topology::GfxVersion;
@@ -20,16 +21,6 @@ const SMALLEST_RING: usize = 256;
 
 /// The largest ring, in dwords: 4 GiB.
 const LARGEST_RING: u64 = 1 << 30;
-
-/// A PM4 packet of one dword that does nothing: NOP with the count that stands for
-/// no body (`cikd.h` and successors, PACKET3_NOP).
-const PM4_NOP_ALONE: u32 = 0xffff_1000;
-
-/// A PM4 NOP; bits 16 to 29 take the number of dwords of its body less one.
-const PM4_NOP: u32 = 0xc000_1000;
-
-/// The longest PM4 NOP, in dwords. The count after it means a NOP of one dword.
-const LONGEST_PM4_NOP: u32 = 0x4000;
 
 /// Dwords that some copy engines want of each submission, 1 for all others.
 ///
@@ -111,10 +102,17 @@ impl<M: AsRef<[AtomicU32]>, P: CommandPointers> CommandRing<M, P> {
     /// [`NotPlaced::Full`] where it does not fit now: submit, and try again when the
     /// engine has read more. The padding up to the ring's end may be placed by then.
     pub fn place_packet(&mut self, packet: &[u32]) -> Result<(), NotPlaced> {
-        let length = u32::try_from(packet.len()).map_err(|_| NotPlaced::TooLarge)?;
-        if length > self.mask {
-            return Err(NotPlaced::TooLarge);
-        }
+        self.place_parts(packet, &[])
+    }
+
+    /// Places a packet of a head and a body, like
+    /// [`place_packet`](CommandRing::place_packet).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn place_parts(&mut self, head: &[u32], body: &[u32]) -> Result<(), NotPlaced> {
+        let length = head.len().checked_add(body.len()).and_then(|sum| u32::try_from(sum).ok());
+        let length = length.filter(|&length| length <= self.mask).ok_or(NotPlaced::TooLarge)?;
         let to_end = self.dwords_to_end();
         if length > to_end {
             // Padding that had to wait for the room of the packet too would wait
@@ -126,7 +124,7 @@ impl<M: AsRef<[AtomicU32]>, P: CommandPointers> CommandRing<M, P> {
         self.keep_free(length)?;
         let place = self.place() as usize;
         let room = self.words.as_ref().iter().skip(place);
-        for (to, &from) in room.zip(packet) {
+        for (to, &from) in room.zip(head.iter().chain(body)) {
             to.store(from, Ordering::Relaxed);
         }
         self.placed = self.placed.wrapping_add(u64::from(length));
@@ -179,12 +177,11 @@ impl<M: AsRef<[AtomicU32]>, P: CommandPointers> CommandRing<M, P> {
         let mut left = dwords;
         while left > 0 {
             let (header, length) = match self.form.engine {
-                // A dword of zeroes is a NOP on every copy engine.
-                CommandEngine::Copy => (0, 1),
-                CommandEngine::Compute if left == 1 => (PM4_NOP_ALONE, 1),
+                // Not the long form, which not all firmware knows.
+                CommandEngine::Copy => (sdma::NOP[0], 1),
                 CommandEngine::Compute => {
-                    let length = left.min(LONGEST_PM4_NOP);
-                    (PM4_NOP | length.saturating_sub(2) << 16, length)
+                    let length = left.min(pm4::LONGEST);
+                    (pm4::nop(length).unwrap_or_default(), length)
                 }
             };
             if let Some(word) = self.words.as_ref().get(self.place() as usize) {
@@ -256,16 +253,16 @@ mod tests {
         let (words, pointers) = (words(SIZE), Pointers::default());
         let mut ring = ring(&words, &pointers, CommandEngine::Compute, DoorbellType::V2_0, 1);
         ring.place_packet(&[1, 2, 3]).unwrap();
-        ring.place_packet(&[4]).unwrap();
-        assert_eq!(read(&words[..5]), [1, 2, 3, 4, 0xdead_beef]);
+        ring.place_parts(&[4], &[5, 6]).unwrap();
+        assert_eq!(read(&words[..7]), [1, 2, 3, 4, 5, 6, 0xdead_beef]);
         assert_eq!(pointers.write.load(Ordering::SeqCst), 0);
-        assert_eq!(ring.free_dwords(), 251);
+        assert_eq!(ring.free_dwords(), 249);
         let os = quiet();
         ring.submit(&os);
-        assert_eq!(pointers.write.load(Ordering::SeqCst), 4);
-        assert_eq!(pointers.doorbell.load(Ordering::SeqCst), 4);
+        assert_eq!(pointers.write.load(Ordering::SeqCst), 6);
+        assert_eq!(pointers.doorbell.load(Ordering::SeqCst), 6);
         assert!(!ring.is_drained());
-        pointers.read.store(4, Ordering::SeqCst);
+        pointers.read.store(6, Ordering::SeqCst);
         assert!(ring.is_drained());
         assert_eq!(ring.free_dwords(), 255);
         // Nothing new rings no doorbell.
@@ -325,7 +322,7 @@ mod tests {
         ring.submit(&quiet());
         pointers.read.store(255, Ordering::SeqCst);
         ring.place_packet(&[1, 2]).unwrap();
-        assert_eq!(read(&words[255..]), [PM4_NOP_ALONE]);
+        assert_eq!(read(&words[255..]), [0xffff_1000]);
         assert_eq!(read(&words[..2]), [1, 2]);
         ring.submit(&quiet());
         pointers.read.store(2, Ordering::SeqCst);

@@ -7,6 +7,7 @@
 //! - [`command_ring`]: PM4 and SDMA packets of various lengths, one producer.
 //! - [`pointers`]: units and widths of read pointer, write pointer and doorbell for
 //!   each kind of ring and generation of chips.
+//! - [`packets`]: what goes into the rings, for each generation.
 //! - [`mapped`]: the same rings and pointers as they lie in mapped memory; the only
 //!   place here with unsafe code.
 //!
@@ -25,6 +26,7 @@
 pub mod aql_ring;
 pub mod command_ring;
 pub mod mapped;
+pub mod packets;
 pub mod pointers;
 pub mod reservation;
 pub mod sizes;
