@@ -40,7 +40,7 @@
 //!   version, the machine with its topology and apertures.
 //! - [`memory`]: a context's memory: addresses, buffers, mappings, registrations.
 //! - [`queue`]: what can be decided of queues without a driver: the sizes of their
-//!   buffers, rings and doorbells, packets.
+//!   buffers, the blocks that make them, rings and doorbells, packets.
 //! - [`topology`]: the machine as the kernel's tree tells it, read once, then
 //!   immutable. Needs no open driver.
 //! - [`execute`]: the one place where a typed block meets the driver.

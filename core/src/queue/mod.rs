@@ -8,6 +8,7 @@
 //! - [`pointers`]: units and widths of read pointer, write pointer and doorbell for
 //!   each kind of ring and generation of chips.
 //! - [`packets`]: what goes into the rings, for each generation.
+//! - [`plan`]: the blocks that make and change a queue, and where its doorbell is.
 //! - [`mapped`]: the same rings and pointers as they lie in mapped memory; the only
 //!   place here with unsafe code.
 //!
@@ -27,6 +28,7 @@ pub mod aql_ring;
 pub mod command_ring;
 pub mod mapped;
 pub mod packets;
+pub mod plan;
 pub mod pointers;
 pub mod reservation;
 pub mod sizes;

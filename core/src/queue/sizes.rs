@@ -13,14 +13,14 @@
 use core::num::NonZeroU32;
 
 use crate::topology::{GfxVersion, Node};
+use crate::uapi::kfd::{ContextSaveAreaHeader, QueueType};
 
 /// Bytes of a page of a GPU's address space, in which the driver counts
 /// (`AMDGPU_GPU_PAGE_SIZE`).
 const GPU_PAGE: u64 = 4096;
 
-/// Bytes of the header of a save area on one die (`kfd_ioctl.h`,
-/// `kfd_context_save_area_header`).
-pub const SAVE_AREA_HEADER: u32 = 40;
+/// Bytes of the header at the start of each die's save area.
+pub const SAVE_AREA_HEADER_BYTES: u32 = size_of::<ContextSaveAreaHeader>() as u32;
 
 /// The largest control stack that gfx10 hardware knows, in bytes.
 const LARGEST_GFX10_CONTROL_STACK: u64 = 0x7000;
@@ -38,17 +38,6 @@ const CARRIZO: u32 = 80_001;
 /// The one version that wants a larger end-of-pipe buffer (Tonga).
 const TONGA: u32 = 80_002;
 
-/// What a queue's packets are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PacketFormat {
-    /// PM4 packets for the compute engine.
-    Pm4,
-    /// AQL packets for the compute engine.
-    Aql,
-    /// Packets of the copy engine.
-    Sdma,
-}
-
 /// Bytes of a queue's control block: read and write pointer, and what the
 /// library notes of the queue. The driver wants the page that holds a pointer to
 /// be a whole mapping, so the block is one page of the system.
@@ -63,13 +52,15 @@ pub const fn control_block_bytes(page_size: u32) -> u32 {
 /// none where the address is 0 (`kfd_queue.c`); the dies of gfx9.4 run AQL queues
 /// without one, gfx7 has none at all, nor have copy engines.
 #[must_use]
-pub const fn end_of_pipe_bytes(version: GfxVersion, format: PacketFormat) -> u32 {
+pub fn end_of_pipe_bytes(version: GfxVersion, queue_type: QueueType) -> u32 {
     let of_gfx9_4 = version.major == 9 && version.minor == 4;
-    match format {
-        PacketFormat::Sdma => 0,
-        _ if version.target_version() == TONGA => 0x8000,
-        PacketFormat::Aql if of_gfx9_4 => 0,
-        _ if version.major >= 8 => 0x1000,
+    match queue_type {
+        QueueType::COMPUTE_AQL if of_gfx9_4 => 0,
+        QueueType::COMPUTE | QueueType::COMPUTE_AQL => match version.target_version() {
+            TONGA => 0x8000,
+            _ if version.major >= 8 => 0x1000,
+            _ => 0,
+        },
         _ => 0,
     }
 }
@@ -124,7 +115,7 @@ impl SaveArea {
         let per_wave = if version >= GFX10_1 { 12 } else { 8 };
         let stack = waves
             .checked_mul(per_wave)?
-            .checked_add(u64::from(SAVE_AREA_HEADER))?
+            .checked_add(u64::from(SAVE_AREA_HEADER_BYTES))?
             .checked_add(8)?
             .checked_next_multiple_of(GPU_PAGE)?;
         let stack = if node.gfx_version.major == 10 {
@@ -157,28 +148,28 @@ impl SaveArea {
         all.checked_next_multiple_of(page).unwrap_or(u64::MAX)
     }
 
-    /// Where the headers of the dies' areas go, each [`SAVE_AREA_HEADER`] bytes, and
-    /// what they say of the debug area.
-    pub fn headers(&self) -> impl Iterator<Item = SaveAreaHeader> + use<> {
+    /// The headers of the dies' areas, each with the bytes from the start of the whole
+    /// area to it. The driver fills in what they say of control stack and waves.
+    ///
+    /// An exception of the queue is ORed into the `u64` at `reason`, then the event
+    /// is set; 0 for none.
+    pub fn headers(
+        &self,
+        reason: u64,
+        event: u32,
+    ) -> impl Iterator<Item = (u64, ContextSaveAreaHeader)> + use<> {
         let (per_die, debug, dies) = (self.per_die, self.debug_per_die, self.dies.get());
-        (0..dies).map(move |die| SaveAreaHeader {
-            offset: u64::from(die).saturating_mul(u64::from(per_die)),
-            debug_offset: dies.saturating_sub(die).saturating_mul(per_die),
-            debug_size: debug.saturating_mul(dies),
+        (0..dies).map(move |die| {
+            let header = ContextSaveAreaHeader {
+                debug_offset: dies.saturating_sub(die).saturating_mul(per_die),
+                debug_size: debug.saturating_mul(dies),
+                err_payload_addr: reason,
+                err_event_id: event,
+                ..ContextSaveAreaHeader::default()
+            };
+            (u64::from(die).saturating_mul(u64::from(per_die)), header)
         })
     }
-}
-
-/// The part of a save area's header that its maker fills in
-/// (`kfd_context_save_area_header`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SaveAreaHeader {
-    /// Bytes from the start of the whole area.
-    pub offset: u64,
-    /// Bytes from this header to the debug area behind all the dies' areas.
-    pub debug_offset: u32,
-    /// Bytes of the debug areas of all dies together.
-    pub debug_size: u32,
 }
 
 /// Waves that one die holds.
@@ -257,11 +248,15 @@ mod tests {
     fn every_header_leads_to_the_debug_area() {
         let area = SaveArea::of(&mi300x()).unwrap();
         let start = u64::from(area.per_die) * 8;
-        let headers: alloc::vec::Vec<_> = area.headers().collect();
+        assert_eq!(SAVE_AREA_HEADER_BYTES, 40);
+        let headers: alloc::vec::Vec<_> = area.headers(0x7f00, 12).collect();
         assert_eq!(headers.len(), 8);
-        for header in headers {
-            assert_eq!(header.offset + u64::from(header.debug_offset), start);
+        for (die, (offset, header)) in headers.into_iter().enumerate() {
+            assert_eq!(offset, die as u64 * u64::from(area.per_die));
+            assert_eq!(offset + u64::from(header.debug_offset), start);
             assert_eq!(header.debug_size, area.debug_per_die * 8);
+            assert_eq!((header.err_payload_addr, header.err_event_id), (0x7f00, 12));
+            assert_eq!((header.control_stack_size, header.wave_state_size), (0, 0));
         }
     }
 
@@ -298,9 +293,9 @@ mod tests {
             (100_300, 0x1000, 0x1000),
             (120_001, 0x1000, 0x1000),
         ] {
-            assert_eq!(end_of_pipe_bytes(version(target), PacketFormat::Pm4), pm4, "{target}");
-            assert_eq!(end_of_pipe_bytes(version(target), PacketFormat::Aql), aql, "{target}");
-            assert_eq!(end_of_pipe_bytes(version(target), PacketFormat::Sdma), 0, "{target}");
+            assert_eq!(end_of_pipe_bytes(version(target), QueueType::COMPUTE), pm4, "{target}");
+            assert_eq!(end_of_pipe_bytes(version(target), QueueType::COMPUTE_AQL), aql, "{target}");
+            assert_eq!(end_of_pipe_bytes(version(target), QueueType::SDMA), 0, "{target}");
         }
         assert_eq!(control_block_bytes(65536), 65536);
     }

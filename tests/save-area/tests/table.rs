@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use hsakmt_core::queue::sizes::{PacketFormat, SaveArea, end_of_pipe_bytes};
+use hsakmt_core::queue::sizes::{SaveArea, end_of_pipe_bytes};
 use hsakmt_core::topology::{GfxVersion, Node};
+use hsakmt_core::uapi::kfd::QueueType;
 use hsakmt_save_area::{
     ENGINES, LOCAL_DATA, MOST_DIES, MOST_UNITS, Row, TABLE, sections, simd_per_unit,
 };
@@ -33,7 +34,7 @@ fn check(kernel: &str, target: u32, row: &Row, node: &Node) {
         "{kernel} {target} {row}"
     );
     assert_eq!(area.dies.get(), node.num_xcc);
-    let buffer = end_of_pipe_bytes(node.gfx_version, PacketFormat::Pm4);
+    let buffer = end_of_pipe_bytes(node.gfx_version, QueueType::COMPUTE);
     assert_eq!(buffer, row.sizes.end_of_pipe, "{kernel} {target}");
 }
 
