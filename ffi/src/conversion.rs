@@ -177,8 +177,9 @@ pub(crate) fn pointer_info(info: &PointerInfo<'_>) -> HsaPointerInfo {
         CPUAddress: pointer_mut(info.cpu_address),
         GPUAddress: info.gpu_address,
         SizeInBytes: info.size,
-        NRegisteredNodes: count(info.registered.len()),
-        NMappedNodes: count(info.mapped.len()),
+        // At most as many as a process object has GPUs.
+        NRegisteredNodes: info.registered.len() as u32,
+        NMappedNodes: info.mapped.len() as u32,
         RegisteredNodes: array(info.registered),
         MappedNodes: array(info.mapped),
         UserData: pointer_mut(info.user_data),

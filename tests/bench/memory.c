@@ -2,6 +2,8 @@
 /*
  * memory MODE ALIVE ROUNDS: runs ROUNDS rounds with ALIVE allocations alive, in a function that an
  * instruction counter can be given by name.
+ * Of those, 10,000 have memory, because the emulation of the drivers keeps a file open for each;
+ * the others are addresses alone, of the same regions and in the same books.
  *
  * MODE "cycle": allocates 4 KiB of video memory, maps, unmaps, frees it; "visible": the same with
  * host access; "query": asks hsaKmtQueryPointerInfo; "mapped": the same of mapped memory.
@@ -12,8 +14,10 @@
 
 #include "hsakmt.h"
 
+#define WITH_MEMORY 10000
+
 static HSAuint32 gpu;
-static HsaMemFlags flags;
+static HsaMemFlags flags, addresses;
 static void **alive;
 static unsigned long alive_count;
 
@@ -56,7 +60,8 @@ int main(int argc, char **argv)
         return 2;
     mapped = !strcmp(argv[1], "mapped");
     queries = mapped || !strcmp(argv[1], "query");
-    flags.Value = 0;
+    flags.Value = addresses.Value = 0;
+    addresses.ui32.OnlyAddress = 1;
     flags.ui32.NonPaged = 1;
     flags.ui32.HostAccess = !strcmp(argv[1], "visible");
     alive_count = strtoul(argv[2], NULL, 10);
@@ -68,7 +73,7 @@ int main(int argc, char **argv)
         if (!hsaKmtGetNodeProperties(gpu, &node) && node.NumFComputeCores)
             break;
     for (i = 0; i < alive_count; i++)
-        if (hsaKmtAllocMemory(gpu, 4096, flags, &alive[i]) ||
+        if (hsaKmtAllocMemory(gpu, 4096, i < WITH_MEMORY ? flags : addresses, &alive[i]) ||
             (mapped && hsaKmtMapMemoryToGPU(alive[i], 4096, &other)))
             return 1;
     /* What is made once is made. */

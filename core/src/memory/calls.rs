@@ -97,14 +97,12 @@ impl<P: Platform> Guard<'_, P> {
             let object = Object::Address(address);
             return Err(Error::library(Status::ERROR, Operation::LookUp, object));
         };
-        let Found { mut info, registered, mapped } = found;
-        if !registered.is_empty() {
-            info.registered = self.memory().interned(registered)?;
-        }
-        if !mapped.is_empty() {
-            info.mapped = self.memory().interned(mapped)?;
-        }
-        Ok(info)
+        let Found { info, registered, mapped } = found;
+        Ok(PointerInfo {
+            registered: self.nodes_of(registered)?,
+            mapped: self.nodes_of(mapped)?,
+            ..info
+        })
     }
 
     /// Attaches a number of the caller to memory.

@@ -86,8 +86,7 @@ impl Objects {
     /// The object whose addresses an address is one of.
     #[inline(always)]
     pub(super) fn containing(&self, address: u64) -> Option<(Place, u64, &Object)> {
-        let place = self.tree.floor(address)?;
-        let (key, object) = self.tree.at(place)?;
+        let (place, key, object) = self.tree.floor_entry(address)?;
         let inside = address.wrapping_sub(key) < object.length;
         (inside && object.state != State::Vacant).then_some((place, key, object))
     }

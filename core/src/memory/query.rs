@@ -9,6 +9,7 @@ use super::gpu_set::GpuSet;
 use super::object::{Kind, State};
 use super::{PointerInfo, PointerKind};
 use crate::error::{self, Error, Operation, Status};
+use crate::process::Guard;
 use crate::seam::{Os, Platform};
 
 /// What the books say of an address, with sets of GPUs instead of arrays.
@@ -65,7 +66,7 @@ impl Memory {
 impl<'a, P: Platform> Access<'a, P> {
     /// The public ids of some GPUs, in an array that lives as long as the context.
     #[inline(never)]
-    pub(super) fn interned(self, gpus: GpuSet) -> Result<&'a [u32], Error> {
+    fn interned(&self, gpus: GpuSet) -> Result<&'a [u32], Error> {
         let memory = self.memory;
         let generation = memory.generation.load(Ordering::Relaxed);
         if let Some(nodes) = memory.node_sets.find(gpus, generation) {
@@ -100,5 +101,20 @@ impl<'a, P: Platform> Access<'a, P> {
         let object = place.and_then(|place| books.objects.value_mut(place)).ok_or_else(unknown)?;
         object.user_data = data;
         Ok(())
+    }
+}
+
+impl<P: Platform> Guard<'_, P> {
+    /// The public ids of some GPUs, in an array that lives as long as the context.
+    #[inline(always)]
+    pub(super) fn nodes_of(&self, gpus: GpuSet) -> Result<&[u32], Error> {
+        if gpus.is_empty() {
+            return Ok(&[]);
+        }
+        let memory = self.memory_books();
+        match memory.node_sets.first(gpus, memory.generation.load(Ordering::Relaxed)) {
+            Some(nodes) => Ok(nodes),
+            None => self.memory().interned(gpus),
+        }
     }
 }

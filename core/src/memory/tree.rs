@@ -149,6 +149,19 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
     /// The entry with the greatest key that is not above this one.
     #[inline]
     pub(super) fn floor(&self, key: K) -> Option<Place> {
+        Some(self.floor_place(key)).filter(|&found| found != NIL)
+    }
+
+    /// The entry with the greatest key that is not above this one.
+    #[inline]
+    pub(super) fn floor_entry(&self, key: K) -> Option<(Place, K, &V)> {
+        let place = self.floor_place(key);
+        let (key, value) = self.at(place)?;
+        Some((place, key, value))
+    }
+
+    #[inline]
+    fn floor_place(&self, key: K) -> Place {
         let (mut at, mut found) = (self.root, NIL);
         while let Some(node) = self.node(at) {
             if node.key <= key {
@@ -158,7 +171,7 @@ impl<K: Ord + Copy, V, S: Summary<K, V>> Tree<K, V, S> {
                 at = node.left;
             }
         }
-        (found != NIL).then_some(found)
+        found
     }
 
     /// The entry with the least key that is not below this one.

@@ -60,18 +60,40 @@ impl<H: Host> Library<H> {
     ) -> HSAKMT_STATUS {
         let handle = receiver.handle;
         let Some(guard) = self.enter(handle) else { return self.closed(handle) };
-        let (answer, status) = match guard.pointer_info(address_of(pointer)) {
-            Ok(found) => (conversion::pointer_info(&found), HSAKMT_STATUS::SUCCESS),
-            Err(error) if error.status == Status::ERROR => {
-                (HsaPointerInfo::new_zeroed(), HSAKMT_STATUS::ERROR)
+        let written = match guard.pointer_info(address_of(pointer)) {
+            // SAFETY: the caller's promise.
+            Ok(found) => unsafe { caller_memory::write(info, conversion::pointer_info(&found)) },
+            Err(error) => {
+                drop(guard);
+                // SAFETY: the caller's promise.
+                return unsafe { self.no_pointer_info(receiver, info, &error) };
             }
-            Err(error) => return self.fail(handle, &error),
         };
         drop(guard);
-        // SAFETY: the caller's promise.
-        match unsafe { caller_memory::write(info, answer) } {
-            Ok(()) => status,
+        match written {
+            Ok(()) => HSAKMT_STATUS::SUCCESS,
             Err(_) => self.fail(handle, &receiver.placed(Error::argument(2))),
+        }
+    }
+
+    /// The answer about an address that belongs to nothing.
+    ///
+    /// # Safety
+    /// `info` is NULL or writable.
+    #[cold]
+    unsafe fn no_pointer_info(
+        &self,
+        receiver: Receiver,
+        info: *mut HsaPointerInfo,
+        error: &Error,
+    ) -> HSAKMT_STATUS {
+        if error.status != Status::ERROR {
+            return self.fail(receiver.handle, error);
+        }
+        // SAFETY: the caller's promise.
+        match unsafe { caller_memory::write(info, HsaPointerInfo::new_zeroed()) } {
+            Ok(()) => HSAKMT_STATUS::ERROR,
+            Err(_) => self.fail(receiver.handle, &receiver.placed(Error::argument(2))),
         }
     }
 
