@@ -41,6 +41,7 @@
 //! - [`memory`]: a context's memory: addresses, buffers, mappings, registrations.
 //! - [`queue`]: what can be decided of queues without a driver: the sizes of their
 //!   buffers, the blocks that make them, rings and doorbells, packets.
+//! - [`event`]: a context's events: the event page, waits, callbacks.
 //! - [`topology`]: the machine as the kernel's tree tells it, read once, then
 //!   immutable. Needs no open driver.
 //! - [`execute`]: the one place where a typed block meets the driver.
@@ -69,6 +70,7 @@ extern crate alloc;
 pub mod context;
 pub mod errno;
 pub mod error;
+pub mod event;
 pub mod execute;
 pub mod fallible;
 pub mod lock;

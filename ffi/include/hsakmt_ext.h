@@ -3,8 +3,8 @@
  * What this library adds to the HSA kernel-mode thunk interface.
  *
  * The names begin with hsaKmtExt, HsaExt or HSA_EXT. A structure that grows begins with its size: a
- * caller sets it to sizeof, and nothing beyond it is written. These functions need no open library,
- * and may be called at any time by any thread, from a callback too.
+ * caller sets it to sizeof, and nothing beyond it is written. But for events, these functions need
+ * no open library, and may be called at any time by any thread, from a callback too.
  */
 #ifndef HSAKMT_EXT_H
 #define HSAKMT_EXT_H
@@ -54,6 +54,42 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetLastError(HsaExtErrorDetail *Detail);
 /* Tells the newest failure of the calling thread on one context.
    HSAKMT_STATUS_INVALID_PARAMETER also if ctx is NULL. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetLastErrorCtx(HsaKFDContext *ctx, HsaExtErrorDetail *Detail);
+#endif
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Events                                                                                         */
+/* ---------------------------------------------------------------------------------------------- */
+
+/* How many events of kinds SIGNAL and DEBUG_EVENT there are, and how many there can be: 4095, or 255
+   with an old kernel; 0 before the first. Either may be NULL. The library must be open. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetEventUse(HSAuint32 *InUse, HSAuint32 *Limit);
+
+/* Runs on the thread that pumps. It may call any function of this interface; the event may be
+   destroyed by then if another thread destroys events while this one pumps. */
+typedef void (*HsaExtEventCallback)(void *User, HsaEvent *Event);
+
+/* Gives an event of kind SIGNAL, MEMORY or HW_EXCEPTION a callback, in place of the one that it has;
+   NULL takes it away. It counts from the next hsaKmtExtPumpEvents. Whatever else waits for an event
+   with a callback takes turns from it. INVALID_HANDLE if Event is NULL or of another context,
+   NOT_SUPPORTED before KFD 1.14. The library must be open. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtSetEventCallback(HsaEvent *Event, HsaExtEventCallback Callback,
+                                                  void *User);
+
+/* Waits until an event with a callback is set, and runs the callbacks that are due: one that resets
+   itself once for each time that it was seen set (also before it had the callback), one that does
+   not in each pump until it is reset. Of several threads that pump, one runs a callback.
+   *CallbacksRun, if not NULL, is how many ran. WAIT_TIMEOUT if none, at once where no event has a
+   callback. HSA_EVENTTIMEOUT_INFINITE waits for ever. The library must be open. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtPumpEvents(HSAuint32 Milliseconds, HSAuint32 *CallbacksRun);
+
+#if HSAKMT_ABI_GENERATION >= 2026
+/* The same on one context. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetEventUseCtx(HsaKFDContext *ctx, HSAuint32 *InUse,
+                                                HSAuint32 *Limit);
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtSetEventCallbackCtx(HsaKFDContext *ctx, HsaEvent *Event,
+                                                     HsaExtEventCallback Callback, void *User);
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtPumpEventsCtx(HsaKFDContext *ctx, HSAuint32 Milliseconds,
+                                               HSAuint32 *CallbacksRun);
 #endif
 
 /* ---------------------------------------------------------------------------------------------- */

@@ -295,6 +295,130 @@ macro_rules! export {
                 RemoteMemoryArrayCount: u64,
                 SizeCopied: *mut u64,
             ) => copy_process_memory;
+            fn hsaKmtCreateEvent(
+                EventDesc: *mut $crate::types::HsaEventDescriptor,
+                ManualReset: bool,
+                IsSignaled: bool,
+                Event: *mut *mut $crate::types::HsaEvent,
+            ) => create_event;
+            fn hsaKmtCreateEventCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                EventDesc: *mut $crate::types::HsaEventDescriptor,
+                ManualReset: bool,
+                IsSignaled: bool,
+                Event: *mut *mut $crate::types::HsaEvent,
+            ) => create_event_of;
+            fn hsaKmtDestroyEvent(
+                Event: *mut $crate::types::HsaEvent,
+            ) => destroy_event;
+            fn hsaKmtDestroyEventCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Event: *mut $crate::types::HsaEvent,
+            ) => destroy_event_of;
+            fn hsaKmtSetEvent(
+                Event: *mut $crate::types::HsaEvent,
+            ) => set_event;
+            fn hsaKmtSetEventCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Event: *mut $crate::types::HsaEvent,
+            ) => set_event_of;
+            fn hsaKmtResetEvent(
+                Event: *mut $crate::types::HsaEvent,
+            ) => reset_event;
+            fn hsaKmtResetEventCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Event: *mut $crate::types::HsaEvent,
+            ) => reset_event_of;
+            fn hsaKmtQueryEventState(
+                Event: *mut $crate::types::HsaEvent,
+            ) => query_event;
+            fn hsaKmtQueryEventStateCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Event: *mut $crate::types::HsaEvent,
+            ) => query_event_of;
+            fn hsaKmtWaitOnEvent(
+                Event: *mut $crate::types::HsaEvent,
+                Milliseconds: u32,
+            ) => wait_on_event;
+            fn hsaKmtWaitOnEventCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Event: *mut $crate::types::HsaEvent,
+                Milliseconds: u32,
+            ) => wait_on_event_of;
+            fn hsaKmtWaitOnEvent_Ext(
+                Event: *mut $crate::types::HsaEvent,
+                Milliseconds: u32,
+                event_age: *mut u64,
+            ) => wait_on_event_age;
+            fn hsaKmtWaitOnEvent_ExtCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Event: *mut $crate::types::HsaEvent,
+                Milliseconds: u32,
+                event_age: *mut u64,
+            ) => wait_on_event_age_of;
+            fn hsaKmtWaitOnMultipleEvents(
+                Events: *mut *mut $crate::types::HsaEvent,
+                NumEvents: u32,
+                WaitOnAll: bool,
+                Milliseconds: u32,
+            ) => wait_on_events;
+            fn hsaKmtWaitOnMultipleEventsCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Events: *mut *mut $crate::types::HsaEvent,
+                NumEvents: u32,
+                WaitOnAll: bool,
+                Milliseconds: u32,
+            ) => wait_on_events_of;
+            fn hsaKmtWaitOnMultipleEvents_Ext(
+                Events: *mut *mut $crate::types::HsaEvent,
+                NumEvents: u32,
+                WaitOnAll: bool,
+                Milliseconds: u32,
+                event_age: *mut u64,
+            ) => wait_on_events_age;
+            fn hsaKmtWaitOnMultipleEvents_ExtCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Events: *mut *mut $crate::types::HsaEvent,
+                NumEvents: u32,
+                WaitOnAll: bool,
+                Milliseconds: u32,
+                event_age: *mut u64,
+            ) => wait_on_events_age_of;
+            fn hsaKmtOpenSMI(
+                NodeId: u32,
+                fd: *mut i32,
+            ) => open_smi;
+            fn hsaKmtOpenSMICtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                fd: *mut i32,
+            ) => open_smi_of;
+            fn hsaKmtExtSetEventCallback(
+                Event: *mut $crate::types::HsaEvent,
+                Callback: $crate::types::HsaExtEventCallback,
+                User: *mut ::core::ffi::c_void,
+            ) => set_event_callback;
+            fn hsaKmtExtSetEventCallbackCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Event: *mut $crate::types::HsaEvent,
+                Callback: $crate::types::HsaExtEventCallback,
+                User: *mut ::core::ffi::c_void,
+            ) => set_event_callback_of;
+            fn hsaKmtExtGetEventUse(InUse: *mut u32, Limit: *mut u32) => event_use;
+            fn hsaKmtExtGetEventUseCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                InUse: *mut u32,
+                Limit: *mut u32,
+            ) => event_use_of;
+            fn hsaKmtExtPumpEvents(
+                Milliseconds: u32,
+                CallbacksRun: *mut u32,
+            ) => pump_events;
+            fn hsaKmtExtPumpEventsCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Milliseconds: u32,
+                CallbacksRun: *mut u32,
+            ) => pump_events_of;
             fn hsaKmtSVMSetAttr(
                 start_addr: *mut ::core::ffi::c_void,
                 size: u64,

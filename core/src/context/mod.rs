@@ -22,6 +22,7 @@ pub(crate) use tile::tile_config;
 
 use crate::errno::Errno;
 use crate::error::{Error, Failures, Object, Operation, Status};
+use crate::event::{Events, destroy_all};
 use crate::execute::execute;
 use crate::memory::{Access, Memory};
 use crate::process::{Descriptors, Files, Opened};
@@ -44,6 +45,7 @@ pub(crate) struct Context<P: Platform> {
     failures: Failures,
     machine: MachineCell,
     memory: Memory,
+    events: Events,
 }
 
 impl<P: Platform> Context<P> {
@@ -80,6 +82,7 @@ impl<P: Platform> Context<P> {
             failures: Failures::new(),
             machine: MachineCell::default(),
             memory: Memory::new(0)?,
+            events: Events::default(),
         })
     }
 
@@ -112,6 +115,7 @@ impl<P: Platform> Context<P> {
             failures: Failures::new(),
             machine: MachineCell::default(),
             memory,
+            events: Events::default(),
         })
     }
 
@@ -146,6 +150,10 @@ impl<P: Platform> Context<P> {
         &self.memory
     }
 
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
     pub(crate) fn is_secondary(&self) -> bool {
         matches!(self.kind, Kind::Secondary(_))
     }
@@ -154,9 +162,15 @@ impl<P: Platform> Context<P> {
         &self.failures
     }
 
+    /// Makes every call that waits come back.
+    pub(crate) fn shut_down(&self, platform: &P, residue: &Files<P>, descriptors: &Descriptors) {
+        destroy_all(&self.channel(platform, residue, descriptors), &self.events);
+    }
+
     /// Gives back all that is not the process's.
     pub(crate) fn close(self, platform: &P, residue: &Files<P>, descriptors: &Descriptors) {
         let channel = self.channel(platform, residue, descriptors);
+        destroy_all(&channel, &self.events);
         Access::new(channel, &self).free_all();
         self.machine.release(channel);
         match self.kind {

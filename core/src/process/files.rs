@@ -6,6 +6,7 @@ use super::descriptors::Descriptors;
 use super::mmio::{self, MmioPage};
 use crate::errno::Errno;
 use crate::error::{Error, Object, Operation, Status};
+use crate::event::EventPage;
 use crate::lock::Lock;
 use crate::seam::{DeviceNode, Driver, Platform};
 use crate::set_once::SetOnce;
@@ -84,6 +85,8 @@ pub(crate) struct Files<P: Platform> {
     renders: [SetOnce<Render<P>>; GPUS_MAX],
     /// The register pages of the GPUs. Lock order: after a context's `acquiring`.
     mmio: Lock<Vec<MmioPage>>,
+    /// The event page, which the driver takes once.
+    pub(crate) events: EventPage,
 }
 
 impl<P: Platform> Files<P> {
@@ -92,6 +95,7 @@ impl<P: Platform> Files<P> {
             kfd: SetOnce::new(),
             renders: [const { SetOnce::new() }; GPUS_MAX],
             mmio: Lock::new(Vec::new()),
+            events: EventPage::new(),
         }
     }
 
@@ -137,6 +141,7 @@ impl<P: Platform> Files<P> {
     pub(crate) fn close(mut self, platform: &P, descriptors: &Descriptors) {
         // A mapping made through the descriptor would keep the process object alive.
         mmio::abandon(platform, self.mmio.get_mut());
+        self.events.abandon(platform);
         for cell in &mut self.renders {
             if let Some(render) = cell.take() {
                 close(platform, descriptors, DeviceNode::Render(render.minor), render.device);

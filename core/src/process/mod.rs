@@ -351,8 +351,11 @@ impl<P: Platform> Process<P> {
 
     /// Closes the context in a slot. The caller holds the lock of opens.
     fn retire(&self, slot: &Slot<Context<P>>) {
-        if let Some(context) = slot.retire(self.os(), |_| {}) {
-            let files = &self.state().residue.files;
+        let files = &self.state().residue.files;
+        let shut_down = |context: &Context<P>| {
+            context.shut_down(&self.platform, files, &self.descriptors);
+        };
+        if let Some(context) = slot.retire(self.os(), shut_down) {
             for context in context {
                 context.close(&self.platform, files, &self.descriptors);
             }
@@ -456,7 +459,7 @@ impl<P: Platform> Drop for Guard<'_, P> {
     }
 }
 
-impl<P: Platform> Guard<'_, P> {
+impl<'a, P: Platform> Guard<'a, P> {
     pub(crate) fn os(&self) -> &P::Os {
         self.process.os()
     }
@@ -472,8 +475,15 @@ impl<P: Platform> Guard<'_, P> {
         Access::new(self.channel(), self.context)
     }
 
+    /// The context itself.
     #[inline]
-    fn channel(&self) -> Channel<'_, P> {
+    pub(crate) fn context(&self) -> &'a Context<P> {
+        self.context
+    }
+
+    /// The way to the driver.
+    #[inline]
+    pub(crate) fn channel(&self) -> Channel<'_, P> {
         let state = self.process.state();
         self.context.channel(
             &self.process.platform,

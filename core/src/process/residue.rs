@@ -5,7 +5,8 @@ use crate::seam::Platform;
 
 /// What outlives every close, because the kernel never gives it back while the
 /// process lives (kernel-rules section 1; kfd_process.c): the process object
-/// behind `/dev/kfd`, and per GPU the render file that its VM is bound to.
+/// behind `/dev/kfd`, per GPU the render file that its VM is bound to, and the event
+/// page.
 ///
 /// The primary context borrows it; a reopened one finds everything as it was. A
 /// forked child has none of it and starts with an empty one.

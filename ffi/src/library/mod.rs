@@ -4,6 +4,7 @@ mod array;
 mod context;
 mod detail;
 mod environment;
+mod event;
 mod log;
 mod memory;
 mod pointer_info;

@@ -16,7 +16,8 @@ use hsakmt_core::seam::{Clock, Os, Platform};
 
 use super::{Host, Library};
 use crate::types::{
-    HSAKMT_STATUS, HsaExtTraceRecord, HsaExtTraceSink, HsaMemFlags, HsaMemMapFlags,
+    HSAKMT_STATUS, HsaExtEventCallback, HsaExtTraceRecord, HsaExtTraceSink, HsaMemFlags,
+    HsaMemMapFlags,
 };
 
 struct Sink {
@@ -63,6 +64,12 @@ impl Word for HsaMemFlags {
 impl Word for HsaMemMapFlags {
     fn word(self) -> u64 {
         self.Value.word()
+    }
+}
+
+impl Word for HsaExtEventCallback {
+    fn word(self) -> u64 {
+        self.map_or(0, |function| (function as *const ()).addr() as u64)
     }
 }
 

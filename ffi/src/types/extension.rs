@@ -8,7 +8,7 @@ use core::ffi::{c_char, c_void};
 
 use zerocopy::{FromZeros, Immutable, KnownLayout};
 
-use super::{HSAKMT_STATUS, open_enum};
+use super::{HSAKMT_STATUS, HsaEvent, open_enum};
 use crate::generation::caller_memory::SizedByCaller;
 
 /// Bytes of [`HsaExtErrorDetail::ObjectName`], with the terminating zero.
@@ -96,3 +96,8 @@ pub struct HsaExtTraceRecord {
 /// Receives trace records: the caller's pointer and a record that lives during the call.
 pub type HsaExtTraceSink =
     Option<unsafe extern "C" fn(User: *mut c_void, Record: *const HsaExtTraceRecord)>;
+
+/// Runs when an event was set: the caller's pointer and the event. Called by
+/// `hsaKmtExtPumpEvents`, on its thread.
+pub type HsaExtEventCallback =
+    Option<unsafe extern "C" fn(User: *mut c_void, Event: *mut HsaEvent)>;

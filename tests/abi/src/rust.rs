@@ -132,6 +132,7 @@ impl Layouts {
             Record::of::<HsaExtErrorDetail>("HsaExtErrorDetail"),
             Record::of::<HsaExtTraceRecord>("HsaExtTraceRecord"),
             Record::of::<HsaExtLogLevel>("HsaExtLogLevel"),
+            Record::of::<HsaExtEventCallback>("HsaExtEventCallback"),
             Record::of::<HsaExtLogSink>("HsaExtLogSink"),
             Record::of::<HsaExtTraceSink>("HsaExtTraceSink"),
         ];

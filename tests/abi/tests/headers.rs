@@ -12,9 +12,15 @@ use hsakmt_abi_tests::{facts, rust_names};
 const INCLUDES: &str = "#include \"hsakmtctx.h\"\n#include \"hsakmt_ext.h\"\n";
 
 /// The functions of hsakmt_ext.h, and the first generation that has each.
-const EXTENSIONS: [(u32, &str); 4] = [
+const EXTENSIONS: [(u32, &str); 10] = [
+    (523, "hsaKmtExtGetEventUse"),
+    (2026, "hsaKmtExtGetEventUseCtx"),
     (523, "hsaKmtExtGetLastError"),
     (2026, "hsaKmtExtGetLastErrorCtx"),
+    (523, "hsaKmtExtPumpEvents"),
+    (2026, "hsaKmtExtPumpEventsCtx"),
+    (523, "hsaKmtExtSetEventCallback"),
+    (2026, "hsaKmtExtSetEventCallbackCtx"),
     (523, "hsaKmtExtSetLogSink"),
     (523, "hsaKmtExtSetTraceSink"),
 ];
@@ -73,11 +79,22 @@ fn the_extensions_have_their_signatures() {
     let since_2026 = "
         ASSERT(IS(&hsaKmtExtGetLastErrorCtx,
                   HSAKMT_STATUS (*)(HsaKFDContext *, HsaExtErrorDetail *)));
+        ASSERT(IS(&hsaKmtExtGetEventUseCtx,
+                  HSAKMT_STATUS (*)(HsaKFDContext *, HSAuint32 *, HSAuint32 *)));
+        ASSERT(IS(&hsaKmtExtSetEventCallbackCtx,
+                  HSAKMT_STATUS (*)(HsaKFDContext *, HsaEvent *, HsaExtEventCallback, void *)));
+        ASSERT(IS(&hsaKmtExtPumpEventsCtx,
+                  HSAKMT_STATUS (*)(HsaKFDContext *, HSAuint32, HSAuint32 *)));
     ";
     let source = "
         ASSERT(IS(&hsaKmtExtGetLastError, HSAKMT_STATUS (*)(HsaExtErrorDetail *)));
         ASSERT(IS(&hsaKmtExtSetLogSink, HSAKMT_STATUS (*)(HsaExtLogSink, void *, HSAuint32)));
         ASSERT(IS(&hsaKmtExtSetTraceSink, HSAKMT_STATUS (*)(HsaExtTraceSink, void *)));
+        ASSERT(IS(&hsaKmtExtGetEventUse, HSAKMT_STATUS (*)(HSAuint32 *, HSAuint32 *)));
+        ASSERT(IS(&hsaKmtExtSetEventCallback,
+                  HSAKMT_STATUS (*)(HsaEvent *, HsaExtEventCallback, void *)));
+        ASSERT(IS(&hsaKmtExtPumpEvents, HSAKMT_STATUS (*)(HSAuint32, HSAuint32 *)));
+        ASSERT(IS((HsaExtEventCallback)0, void (*)(void *, HsaEvent *)));
         ASSERT(IS((HsaExtLogSink)0, void (*)(void *, HSAuint32, const char *)));
         ASSERT(IS((HsaExtTraceSink)0, void (*)(void *, const HsaExtTraceRecord *)));
     ";
