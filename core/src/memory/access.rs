@@ -217,7 +217,7 @@ impl<'a, P: Platform> Access<'a, P> {
         Ok(())
     }
 
-    /// Unmaps buffers from some GPUs. The second result tells what is mapped still.
+    /// Unmaps buffers from some GPUs; of several buffers all or none.
     #[inline(always)]
     pub(super) fn unmap_buffers(&self, handles: &Handles, gpus: GpuSet) -> Result<(), MapFailure> {
         match handles {
@@ -229,10 +229,13 @@ impl<'a, P: Platform> Access<'a, P> {
     #[inline(never)]
     fn unmap_several(&self, handles: &[u64], gpus: GpuSet) -> Result<(), MapFailure> {
         for (number, &handle) in handles.iter().enumerate() {
-            if let Err(MapFailure { error, left }) = self.unmap_one(handle, gpus) {
-                // The first buffer decides; of the others nobody keeps a list.
-                let left = if number == 0 { left } else { gpus };
-                return Err(MapFailure { error, left });
+            if let Err(MapFailure { error, .. }) = self.unmap_one(handle, gpus) {
+                // The books have one set of GPUs for all buffers, and the driver refuses to
+                // unmap what is not mapped: those that are gone come back.
+                for &gone in handles.get(..=number).unwrap_or_default() {
+                    let _ = self.map_one(gone, gpus);
+                }
+                return Err(MapFailure { error, left: gpus });
             }
         }
         Ok(())
