@@ -15,6 +15,12 @@ const FREE_MEMORY: u8 = 0x17;
 const MAP_MEMORY: u8 = 0x18;
 const UNMAP_MEMORY: u8 = 0x19;
 const SVM: u8 = 0x20;
+/// Those of the requests about sharing.
+const DMABUF_INFO: u8 = 0x1c;
+const IMPORT_DMABUF: u8 = 0x1d;
+const EXPORT_DMABUF: u8 = 0x24;
+const IPC_IMPORT: u8 = 0x80;
+const IPC_EXPORT: u8 = 0x81;
 
 impl Error {
     /// What to do about it, in one sentence, where there is something to say.
@@ -129,6 +135,21 @@ fn block(request: Request, errno: Errno) -> &'static CStr {
         }
         (b'K', UNMAP_MEMORY, Errno::EBUSY) => c"a queue uses the memory: destroy it first",
         (b'K', SVM, Errno::EFAULT) => c"part of the range is not mapped, or is memory of a device",
+        (b'K', DMABUF_INFO | IMPORT_DMABUF, Errno::EBADF) => {
+            c"the descriptor is not open in this process"
+        }
+        (b'K', DMABUF_INFO | IMPORT_DMABUF, Errno::EINVAL) => {
+            c"the descriptor is no dma-buf of a GPU that this process sees"
+        }
+        (b'K', EXPORT_DMABUF, Errno::EPERM) => {
+            c"the memory is the program's own: memory that the driver allocates can be exported \
+             (NonPaged, or GTTAccess)"
+        }
+        (b'K', IPC_IMPORT | IPC_EXPORT, Errno::ENOTTY) => {
+            c"not supported: only the out-of-tree driver shares memory by number; export a \
+             dma-buf and pass its descriptor"
+        }
+        (b'K', IPC_IMPORT, Errno::EINVAL) => c"nobody has shared memory of this number any more",
         (b'K', _, Errno::EBADF) => {
             c"the descriptor belongs to another process: open anew after fork, not at all after \
              vfork"
@@ -146,7 +167,10 @@ fn block(request: Request, errno: Errno) -> &'static CStr {
 mod tests {
     use super::*;
     use crate::uapi::Block;
-    use crate::uapi::kfd::{AllocMemoryOfGpu, FreeMemoryOfGpu, MapMemoryToGpu, Svm};
+    use crate::uapi::kfd::{
+        AllocMemoryOfGpu, ExportDmabuf, FreeMemoryOfGpu, GetDmabufInfo, ImportDmabuf,
+        IpcExportHandle, MapMemoryToGpu, Svm,
+    };
 
     fn refused<B: Block>(errno: Errno) -> Option<&'static CStr> {
         let operation = Operation::Execute(B::REQUEST);
@@ -165,6 +189,11 @@ mod tests {
         says(refused::<AllocMemoryOfGpu>(Errno::EOPNOTSUPP), "secondary context");
         says(refused::<MapMemoryToGpu>(Errno::EINVAL), "cannot reach");
         says(refused::<Svm>(Errno::EFAULT), "not mapped");
+        says(refused::<ImportDmabuf>(Errno::EBADF), "not open");
+        says(refused::<GetDmabufInfo>(Errno::EINVAL), "no dma-buf");
+        says(refused::<ExportDmabuf>(Errno::EPERM), "program's own");
+        says(refused::<ExportDmabuf>(Errno::EMFILE), "RLIMIT_NOFILE");
+        says(refused::<IpcExportHandle>(Errno::ENOTTY), "not supported");
         assert_eq!(refused::<AllocMemoryOfGpu>(Errno::EINVAL), None);
     }
 

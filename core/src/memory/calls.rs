@@ -1,7 +1,10 @@
 //! The calls of a context that concern memory.
 
 use super::query::Found;
-use super::{AllocationRequest, MemoryFlags, PointerInfo};
+use super::{
+    AllocationRequest, BufferInfo, ExportedBuffer, ImportedBuffer, MemoryFlags, PointerInfo,
+    SharedHandle, SharedMemory,
+};
 use crate::error::{Error, Object, Operation, Status};
 use crate::process::Guard;
 use crate::seam::Platform;
@@ -85,6 +88,62 @@ impl<P: Platform> Guard<'_, P> {
     /// As `hsaKmtDeregisterMemory`.
     pub fn deregister_memory(&self, address: u64) -> Result<(), Error> {
         self.memory().deregister(address)
+    }
+
+    /// Takes a buffer in by a dma-buf's descriptor, which stays the caller's; for all
+    /// nodes, or for these. Without nodes it gets addresses only where they are required,
+    /// else a name, by which it can be exported and deregistered.
+    ///
+    /// # Errors
+    /// ERROR for what is no dma-buf of a GPU driver, or of a GPU that is not in use;
+    /// INVALID_NODE_UNIT; NO_MEMORY.
+    pub fn import_buffer(
+        &self,
+        descriptor: u32,
+        nodes: Option<&[u32]>,
+        needs_address: bool,
+    ) -> Result<ImportedBuffer, Error> {
+        self.memory().import(descriptor, nodes, needs_address)
+    }
+
+    /// Gives the buffer around a range out as a dma-buf.
+    ///
+    /// # Errors
+    /// NOT_SUPPORTED before KFD 1.12; INVALID_PARAMETER for a range that lies not within
+    /// one buffer; ERROR when the driver refuses, as for memory of the caller, or when
+    /// descriptors run out.
+    pub fn export_buffer(&self, address: u64, size: u64) -> Result<ExportedBuffer, Error> {
+        self.memory().export(address, size)
+    }
+
+    /// What the driver says of a dma-buf.
+    ///
+    /// # Errors
+    /// NOT_SUPPORTED, for whatever reason the driver has.
+    pub fn buffer_info(&self, descriptor: u32) -> Result<BufferInfo, Error> {
+        self.memory().buffer_info(descriptor)
+    }
+
+    /// Lets other processes know the allocation at this first address.
+    ///
+    /// # Errors
+    /// INVALID_PARAMETER for another address, no bytes, more than the allocation has, or
+    /// 2^32 pages; ERROR when the driver refuses: the upstream driver does not know how.
+    pub fn share_memory(&self, address: u64, size: u64) -> Result<SharedHandle, Error> {
+        self.memory().share(address, size)
+    }
+
+    /// Takes in what another process shares; for all nodes, or for these.
+    ///
+    /// # Errors
+    /// INVALID_PARAMETER for a handle of another form; INVALID_NODE_UNIT; NO_MEMORY;
+    /// ERROR when the driver refuses, or for memory of a GPU that is not in use.
+    pub fn import_shared_memory(
+        &self,
+        handle: &SharedHandle,
+        nodes: Option<&[u32]>,
+    ) -> Result<SharedMemory, Error> {
+        self.memory().import_shared(handle, nodes)
     }
 
     /// What an address belongs to.

@@ -165,6 +165,9 @@ impl<P: Platform> Access<'_, P> {
         };
         match object.kind {
             Kind::Addresses | Kind::Unaddressed => return Err(invalid(address)),
+            Kind::Graphics | Kind::Shared if object.span.home == Home::Window => {
+                return Err(invalid(address));
+            }
             Kind::Plain if wanted.is_some() => return Err(refused()),
             Kind::Plain => return Ok(0),
             _ => {}

@@ -27,9 +27,14 @@
 //! # Registration
 //! See the head of `register.rs` for the rule of nested and overlapping ranges.
 //!
+//! # Sharing
+//! A buffer that was made elsewhere is taken in by its dma-buf (`share.rs`) or by a
+//! number of the out-of-tree driver (`ipc.rs`) and is an object as others are, which a
+//! deregistration takes back. No descriptor is kept.
+//!
 //! # Layers
-//! `calls` is the face; `allocate`, `free`, `map`, `register`, `svm`, `query` do the
-//! work of an `Access` (context, way to the driver, books); `books` has the lock and
+//! `calls` is the face; `allocate`, `free`, `map`, `register`, `svm`, `query`, `share`,
+//! `ipc` do the work of an `Access` (context, way to the driver, books); `books` has the lock and
 //! the rule of turns; `spans`, `regions`, `free_space`, `free_ranges` manage
 //! addresses; `buffers` are the driver's, `pages` the process's; `tree` is the ordered
 //! map below all of them.
@@ -44,6 +49,7 @@ mod free;
 mod free_ranges;
 mod free_space;
 mod gpu_set;
+mod ipc;
 mod map;
 mod node_sets;
 mod object;
@@ -53,6 +59,7 @@ mod pointer;
 mod query;
 mod regions;
 mod register;
+mod share;
 mod spans;
 mod svm;
 mod tree;
@@ -61,7 +68,9 @@ pub(crate) use access::{Access, Scene};
 pub(crate) use books::Memory;
 pub use flags::MemoryFlags;
 pub(crate) use gpu_set::GpuSet;
+pub use ipc::{SharedHandle, SharedMemory};
 pub use pointer::{PointerInfo, PointerKind};
+pub use share::{BufferInfo, ExportedBuffer, ImportedBuffer};
 
 /// What is to be allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

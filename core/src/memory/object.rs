@@ -1,5 +1,6 @@
 //! What the library keeps of one piece of memory.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::slice;
 
@@ -30,6 +31,10 @@ pub(super) enum Kind {
     Registered { address: u64, size: u64 },
     /// Memory behind a part of a GPU's scratch addresses.
     ScratchPart,
+    /// A buffer that was taken in by its dma-buf.
+    Graphics,
+    /// A buffer that was taken in by a number of the driver.
+    Shared,
 }
 
 /// Where its GPU addresses came from.
@@ -93,6 +98,17 @@ pub(super) enum Handles {
     One(u64),
     /// Several, one after the other: memory of the process above 512 GiB.
     Many(Vec<u64>),
+    /// One, with what its exporter attached.
+    Noted(Box<[Noted]>),
+}
+
+/// A buffer with what its exporter attached, which stays where it is until the buffer
+/// is freed.
+#[derive(Debug)]
+pub(super) struct Noted {
+    pub(super) handle: u64,
+    #[expect(dead_code, reason = "the caller reads it, by its address")]
+    pub(super) metadata: Vec<u8>,
 }
 
 impl Handles {
@@ -102,6 +118,10 @@ impl Handles {
             Handles::None => &[],
             Handles::One(handle) => slice::from_ref(handle),
             Handles::Many(handles) => handles,
+            Handles::Noted(noted) => match &**noted {
+                [noted, ..] => slice::from_ref(&noted.handle),
+                [] => &[],
+            },
         }
     }
 }
@@ -202,6 +222,6 @@ impl Object {
 
     /// Whether the CPU reaches it at its GPU address.
     pub(super) fn is_process_memory(&self) -> bool {
-        !matches!(self.kind, Kind::Unaddressed) && !matches!(self.span.home, Home::Gpuvm(_))
+        !matches!(self.span.home, Home::Gpuvm(_) | Home::Window)
     }
 }

@@ -56,6 +56,15 @@ impl Memory {
                 info.kind = PointerKind::ReservedAddress;
                 info.cpu_address = 0;
             }
+            Kind::Graphics => {
+                info.kind = PointerKind::RegisteredGraphics;
+                info.cpu_address = 0;
+            }
+            // The CPU sees it where GPUs do, if at all: but the reference says 0.
+            Kind::Shared => {
+                info.kind = PointerKind::RegisteredShared;
+                info.cpu_address = 0;
+            }
             _ => {}
         }
         let registered = object.registered.unwrap_or(GpuSet::NONE);

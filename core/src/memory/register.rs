@@ -328,7 +328,8 @@ impl<P: Platform> Access<'_, P> {
         let (mut books, place) =
             self.memory.settled(os, books, |books| match books.user_at(address, 0) {
                 Some((_, User::Pinned(key))) => books.objects.find(key),
-                _ => None,
+                Some((_, User::Attributed(_))) => None,
+                None => books.import_at(address),
             });
         match books.user_at(address, 0) {
             Some((_, User::Pinned(_))) => {
@@ -349,6 +350,9 @@ impl<P: Platform> Access<'_, P> {
                 self.deregister_attributed(address)
             }
             None => {
+                if let Some(place) = place {
+                    return self.unmap_and_free_at(books, place);
+                }
                 let place = books.objects.find(address);
                 let object = place.and_then(|at| books.objects.value_mut(at));
                 match object {
