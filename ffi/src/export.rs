@@ -445,6 +445,84 @@ macro_rules! export {
                 nattr: u32,
                 attrs: *mut $crate::types::HSA_SVM_ATTRIBUTE,
             ) => svm_attributes_of;
+            fn hsaKmtRegisterGraphicsHandleToNodes(
+                GraphicsResourceHandle: u64,
+                GraphicsResourceInfo: *mut <$generation as $crate::generation::Generation>::GraphicsResourceInfo,
+                NumberOfNodes: u64,
+                NodeArray: *mut u32,
+            ) => register_graphics;
+            fn hsaKmtRegisterGraphicsHandleToNodesCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                GraphicsResourceHandle: u64,
+                GraphicsResourceInfo: *mut <$generation as $crate::generation::Generation>::GraphicsResourceInfo,
+                NumberOfNodes: u64,
+                NodeArray: *mut u32,
+            ) => register_graphics_of;
+            fn hsaKmtRegisterGraphicsHandleToNodesExt(
+                GraphicsResourceHandle: u64,
+                GraphicsResourceInfo: *mut <$generation as $crate::generation::Generation>::GraphicsResourceInfo,
+                NumberOfNodes: u64,
+                NodeArray: *mut u32,
+                RegisterFlags: $crate::types::HSA_REGISTER_MEM_FLAGS,
+            ) => register_graphics_with_flags;
+            fn hsaKmtRegisterGraphicsHandleToNodesExtCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                GraphicsResourceHandle: u64,
+                GraphicsResourceInfo: *mut <$generation as $crate::generation::Generation>::GraphicsResourceInfo,
+                NumberOfNodes: u64,
+                NodeArray: *mut u32,
+                RegisterFlags: $crate::types::HSA_REGISTER_MEM_FLAGS,
+            ) => register_graphics_with_flags_of;
+            fn hsaKmtExportDMABufHandle(
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+                DMABufFd: *mut i32,
+                Offset: *mut u64,
+            ) => export_dma_buf;
+            fn hsaKmtExportDMABufHandleCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                MemoryAddress: *mut ::core::ffi::c_void,
+                MemorySizeInBytes: u64,
+                DMABufFd: *mut i32,
+                Offset: *mut u64,
+            ) => export_dma_buf_of;
+            fn hsaKmtShareMemory(
+                MemoryAddress: *mut ::core::ffi::c_void,
+                SizeInBytes: u64,
+                SharedMemoryHandle: *mut $crate::types::HsaSharedMemoryHandle,
+            ) => share_memory;
+            fn hsaKmtShareMemoryCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                MemoryAddress: *mut ::core::ffi::c_void,
+                SizeInBytes: u64,
+                SharedMemoryHandle: *mut $crate::types::HsaSharedMemoryHandle,
+            ) => share_memory_of;
+            fn hsaKmtRegisterSharedHandle(
+                SharedMemoryHandle: *const $crate::types::HsaSharedMemoryHandle,
+                MemoryAddress: *mut *mut ::core::ffi::c_void,
+                SizeInBytes: *mut u64,
+            ) => register_shared;
+            fn hsaKmtRegisterSharedHandleCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                SharedMemoryHandle: *const $crate::types::HsaSharedMemoryHandle,
+                MemoryAddress: *mut *mut ::core::ffi::c_void,
+                SizeInBytes: *mut u64,
+            ) => register_shared_of;
+            fn hsaKmtRegisterSharedHandleToNodes(
+                SharedMemoryHandle: *const $crate::types::HsaSharedMemoryHandle,
+                MemoryAddress: *mut *mut ::core::ffi::c_void,
+                SizeInBytes: *mut u64,
+                NumberOfNodes: u64,
+                NodeArray: *mut u32,
+            ) => register_shared_to_nodes;
+            fn hsaKmtRegisterSharedHandleToNodesCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                SharedMemoryHandle: *const $crate::types::HsaSharedMemoryHandle,
+                MemoryAddress: *mut *mut ::core::ffi::c_void,
+                SizeInBytes: *mut u64,
+                NumberOfNodes: u64,
+                NodeArray: *mut u32,
+            ) => register_shared_to_nodes_of;
             fn hsaKmtSetXNACKMode(enable: i32) => set_xnack_mode;
             fn hsaKmtSetXNACKModeCtx(ctx: *mut $crate::types::HsaKFDContext, enable: i32)
                 => set_xnack_mode_of;

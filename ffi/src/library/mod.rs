@@ -10,6 +10,7 @@ mod memory;
 mod pointer_info;
 mod receiver;
 mod registration;
+mod sharing;
 mod svm;
 mod topology;
 mod trace;

@@ -16,8 +16,8 @@ use hsakmt_core::seam::{Clock, Os, Platform};
 
 use super::{Host, Library};
 use crate::types::{
-    HSAKMT_STATUS, HsaExtEventCallback, HsaExtTraceRecord, HsaExtTraceSink, HsaMemFlags,
-    HsaMemMapFlags,
+    HSA_REGISTER_MEM_FLAGS, HSAKMT_STATUS, HsaExtEventCallback, HsaExtTraceRecord, HsaExtTraceSink,
+    HsaMemFlags, HsaMemMapFlags,
 };
 
 struct Sink {
@@ -70,6 +70,12 @@ impl Word for HsaMemMapFlags {
 impl Word for HsaExtEventCallback {
     fn word(self) -> u64 {
         self.map_or(0, |function| (function as *const ()).addr() as u64)
+    }
+}
+
+impl Word for HSA_REGISTER_MEM_FLAGS {
+    fn word(self) -> u64 {
+        self.Value.word()
     }
 }
 
