@@ -42,6 +42,8 @@ pub enum Sight {
     Driver,
     /// A buffer, by its handle.
     Buffer(u64),
+    /// What the render file has a GEM handle of.
+    Handle,
     /// Memory of the process in an SVM range. With XNACK on it is there as soon
     /// as the GPU accesses it.
     Svm,
@@ -270,6 +272,7 @@ fn seen(start: u64, range: &GpuRange) -> Seen {
     let what = match range.shows {
         Shows::Driver => Sight::Driver,
         Shows::Buffer { handle, .. } => Sight::Buffer(handle),
+        Shows::Handle { .. } => Sight::Handle,
     };
     Seen { start, length: range.length, what }
 }

@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 
 use hsakmt_core::errno::Errno;
 
+use crate::gpu_memory::MemoryId;
 use crate::kernel::KernelProfile;
 use crate::kfd::ObjectId;
 use crate::topology::Gpu;
@@ -28,6 +29,8 @@ pub(crate) enum Shows {
     Driver,
     /// A buffer.
     Buffer { object: ObjectId, handle: u64 },
+    /// A part of what a GEM handle names.
+    Handle { memory: MemoryId, offset: u64, writable: bool },
 }
 
 /// One mapping.
@@ -106,6 +109,19 @@ impl GpuVm {
 
     pub(crate) fn unmap(&mut self, start: u64) {
         self.ranges.remove(&start);
+    }
+
+    /// Where the addresses end that callers may map: below the parts for the context
+    /// save area, the sequence page and the trap page.
+    pub(crate) fn reserved_top(&self) -> u64 {
+        self.end - 2 * TOP_PART - TRAP_PART
+    }
+
+    /// Removes all mappings of a handle that is closed.
+    pub(crate) fn unmap_handle(&mut self, closed: MemoryId) {
+        self.ranges.retain(
+            |_, range| !matches!(range.shows, Shows::Handle { memory, .. } if memory == closed),
+        );
     }
 }
 

@@ -155,6 +155,16 @@ impl KernelProfile {
         self.kernel >= Kernel::V6_12
     }
 
+    /// kernel-rules section 4, "GEM_VA": on VMs of compute objects since 1.15.
+    pub(crate) fn maps_handles_of_compute(self) -> bool {
+        self.kfd_minor >= 15
+    }
+
+    /// The same: a point of a timeline that is signaled when the mapping is done.
+    pub(crate) fn has_points_of_mappings(self) -> bool {
+        self.kernel >= Kernel::V7_2
+    }
+
     /// kernel-rules section 2, "IMPORT": amdgpu buffers of the same GPU only, and the
     /// dma-buf is looked at first.
     pub(crate) fn imports_own_buffers_alone(self) -> bool {

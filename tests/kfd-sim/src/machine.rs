@@ -13,7 +13,7 @@ use spin::{Mutex, MutexGuard};
 use crate::address_space::{AddressSpace, SpaceId};
 use crate::descriptor::{File, FileId};
 use crate::dma_buf;
-use crate::drm::{self, GemHandles};
+use crate::drm::{self, GemHandles, Syncobjs};
 use crate::gpu_memory::{GpuMemory, MemoryId};
 use crate::gpu_vm::GpuVm;
 use crate::host_memory::HostMemory;
@@ -82,6 +82,8 @@ pub(crate) struct State {
     pub memory: GpuMemory,
     /// GEM handles of opened render files.
     pub gem: BTreeMap<FileId, GemHandles>,
+    /// Sync objects of opened render files.
+    pub syncobjs: BTreeMap<FileId, Syncobjs>,
     /// Buffers that other processes know by a number.
     pub shared: BTreeMap<kfd::ShareHandle, kfd::Shared>,
     pub host_memory: Option<Arc<dyn HostMemory>>,
@@ -119,6 +121,7 @@ impl Machine {
             vms: BTreeMap::new(),
             memory: GpuMemory::default(),
             gem: BTreeMap::new(),
+            syncobjs: BTreeMap::new(),
             shared: BTreeMap::new(),
             host_memory: None,
             objects: BTreeMap::new(),
@@ -435,6 +438,7 @@ impl State {
                 }
                 self.files.remove(&id);
                 self.vms.remove(&id);
+                self.syncobjs.remove(&id);
                 drm::close_handles(self, id);
             }
             let gone: Vec<ObjectId> =

@@ -7,7 +7,7 @@ use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::{Call, MapDevice};
 use hsakmt_core::uapi::Direction;
 
-use super::{gem, info, version};
+use super::{gem, gem_va, info, syncobj, version};
 use crate::descriptor::FileId;
 use crate::gpu_memory::{MemoryId, Place};
 use crate::machine::State;
@@ -139,6 +139,11 @@ pub(crate) fn ioctl(
         0x41 => gem::offset(&mut request),
         0x45 => info::get(&mut request),
         0x46 => gem::metadata(&mut request),
+        0x48 => gem_va::change(&mut request, sent),
+        0x50 => gem::operate(&mut request),
+        0xbf => syncobj::create(&mut request),
+        0xc0 => syncobj::destroy(&mut request),
+        0xca => syncobj::wait_for_points(&mut request),
         _ => Err(NOT_SIMULATED),
     };
     if copied_out {

@@ -2,6 +2,7 @@
 //! "GEM_MMAP", "PRIME", "GEM_CLOSE" (amdgpu_gem.c, drm_gem.c, drm_prime.c).
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use hsakmt_core::errno::Errno;
 
@@ -143,6 +144,9 @@ pub(super) fn close(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
 }
 
 fn give_up(state: &mut State, file: FileId, handle: Handle) {
+    if let Some(vm) = state.vms.get_mut(&file) {
+        vm.unmap_handle(handle.memory);
+    }
     if let Some(memory) = state.memory.get_mut(handle.memory) {
         memory.revoke(file);
     }
@@ -206,6 +210,29 @@ pub(super) fn from_descriptor(request: &mut Request<'_, '_, '_>) -> Result<u32, 
     Ok(0)
 }
 
+/// AMDGPU_GEM_OP_*.
+const GET_CREATE_INFO: u32 = 0;
+
+/// handle u32 at 0, op u32 at 4, the answer's address u64 at 8: bo_size, alignment,
+/// domains, domain_flags u64.
+pub(super) fn operate(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
+    let (number, operation) = (request.arguments.u32(0), request.arguments.u32(4));
+    let id = memory_of(request, number)?;
+    let memory = request.state.memory.get(id).ok_or(Errno::ENOENT)?;
+    match operation {
+        GET_CREATE_INFO => {
+            let domain = if memory.place == Place::Gtt { GTT } else { VRAM };
+            let flags = if memory.public { CPU_ACCESS_REQUIRED } else { 0 };
+            let answer = [memory.size, PAGE, domain, flags];
+            let bytes: Vec<u8> = answer.into_iter().flat_map(u64::to_ne_bytes).collect();
+            request.arrays.write(8, 0, &bytes)?;
+            Ok(0)
+        }
+        1 | 2 => Err(NOT_SIMULATED),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
 /// AMDGPU_GEM_METADATA_OP_*.
 const SET_METADATA: u32 = 1;
 const GET_METADATA: u32 = 2;
@@ -242,15 +269,18 @@ pub(super) fn metadata(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> 
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use hsakmt_core::errno::Errno;
-    use hsakmt_core::seam::{Driver, MapDevice, Placement, Protection};
+    use hsakmt_core::seam::{Array, Driver, MapDevice, Placement, Protection};
     use hsakmt_core::uapi::amdgpu::{
         GemCreate, GemCreateFlags, GemDomain, GemMetadata, GemMetadataOp, GemMmap,
+        GemOpGetGemCreateInfo,
     };
     use hsakmt_core::uapi::drm::{GemClose, PrimeFdToHandle, PrimeFlags, PrimeHandleToFd};
 
     use crate::SimDevice;
-    use crate::fixture::{Sim, ask, boot, broken, render};
+    use crate::fixture::{Sim, ask, ask_with, boot, broken, render};
 
     fn create(sim: &Sim, file: &SimDevice, flags: GemCreateFlags) -> u32 {
         let domains = GemDomain::VRAM;
@@ -355,6 +385,22 @@ mod tests {
         assert_eq!(ask(&sim, &file, &mut block), Err(Errno::EPERM));
         let mut block = GemMmap { handle: 9, ..Default::default() };
         assert_eq!(ask(&sim, &file, &mut block), Err(Errno::ENOENT));
+    }
+
+    #[test]
+    fn a_handle_tells_what_it_is() {
+        let sim = boot("rx7900");
+        let file = render(&sim, 0);
+        let handle = create(&sim, &file, GemCreateFlags::CPU_ACCESS_REQUIRED);
+        let mut answer = [0; 32];
+        let mut block = GemOpGetGemCreateInfo { handle, ..Default::default() };
+        let arrays = &mut [Array::Out(&mut answer)];
+        assert_eq!(ask_with(&sim, &file, &mut block, arrays), Ok(0));
+        let words = answer.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+        assert_eq!(words.collect::<Vec<_>>(), [8192, 4096, 4, 1]);
+        let mut wrong = GemOpGetGemCreateInfo { handle: 9, ..Default::default() };
+        let arrays = &mut [Array::Out(&mut answer)];
+        assert_eq!(ask_with(&sim, &file, &mut wrong, arrays), Err(Errno::ENOENT));
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub(crate) fn access(
         Some(Shows::Driver) if write => Err(Fault::ReadOnly),
         Some(Shows::Driver) => Ok(()),
         Some(Shows::Buffer { handle, .. }) => access_buffer(state, id, handle, write),
+        Some(Shows::Handle { writable, .. }) if write && !writable => Err(Fault::ReadOnly),
+        Some(Shows::Handle { .. }) => Ok(()),
         None => access_range(state, id, gpu_id, address, write),
     }
 }
@@ -91,6 +93,7 @@ pub(crate) fn target(
     let offset = address - start;
     match range.shows {
         Shows::Driver => Ok(Target::Driver),
+        Shows::Handle { memory, offset: start, .. } => Ok(Target::Memory(memory, start + offset)),
         Shows::Buffer { handle, .. } => {
             let buffer = object.buffer(handle).ok_or(Fault::NotMapped)?;
             Ok(match buffer.source {
