@@ -39,6 +39,8 @@ pub trait Watch: Send + Sync {
     fn mapped(&self, _address: usize, _length: usize) {}
     /// Addresses are about to be unmapped.
     fn unmaps(&self, _address: usize, _length: usize) {}
+    /// Addresses are the system's again, and the library does not know yet.
+    fn unmapped(&self) {}
 }
 
 /// A simulated process that is watched.
@@ -100,7 +102,9 @@ impl<W: Watch> Os for Watched<W> {
     fn unmap(&self, address: usize, length: usize) -> Result<(), Errno> {
         self.through(|inner| {
             self.watch.unmaps(address, length);
-            inner.unmap(address, length)
+            let answer = inner.unmap(address, length);
+            self.watch.unmapped();
+            answer
         })
     }
 
