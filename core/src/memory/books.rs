@@ -366,7 +366,7 @@ impl Books {
     #[inline(always)]
     pub(super) fn put_handles(&mut self, place: Place, handles: Handles) -> Option<&mut Object> {
         let object = self.objects.value_mut(place)?;
-        object.handles = handles;
+        object.handles.replace(handles);
         object.state = State::Live;
         Some(object)
     }

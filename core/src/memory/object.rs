@@ -112,6 +112,17 @@ pub(super) struct Noted {
 }
 
 impl Handles {
+    /// Puts others in their place. What owns memory is rare, and dropped elsewhere.
+    #[inline(always)]
+    pub(super) fn replace(&mut self, others: Handles) {
+        let former = core::mem::replace(self, others);
+        match former {
+            // They own nothing.
+            Handles::None | Handles::One(_) => core::mem::forget(former),
+            _ => discard(former),
+        }
+    }
+
     #[inline]
     pub(super) fn as_slice(&self) -> &[u64] {
         match self {
@@ -124,6 +135,11 @@ impl Handles {
             },
         }
     }
+}
+
+#[cold]
+fn discard(handles: Handles) {
+    drop(handles);
 }
 
 /// How far it has come.
@@ -206,6 +222,20 @@ impl Draft {
 }
 
 impl Object {
+    /// Makes another object of one that is gone.
+    #[inline(always)]
+    pub(super) fn renew(&mut self, draft: &Draft, span: Span) {
+        self.handles.replace(Handles::None);
+        let Draft { kind, size, length, node, flags, reachable } = *draft;
+        self.state = State::Reserved;
+        (self.kind, self.span) = (kind, span);
+        (self.size, self.length) = (size, length);
+        (self.node, self.flags) = (node, flags);
+        (self.reachable, self.registered, self.mapped) = (reachable, None, GpuSet::NONE);
+        (self.mappings, self.registrations) = (0, 0);
+        (self.user_data, self.visible) = (0, 0);
+    }
+
     /// Whether it is what a caller allocated, and frees.
     #[inline]
     pub(super) fn is_allocation(&self) -> bool {

@@ -157,7 +157,7 @@ impl Objects {
         let Vacancy { start, place, .. } = *vacancy;
         let object = self.tree.value_mut(place)?;
         vacancy.length = 0;
-        *object = draft.at(Span::of(home, start, length));
+        object.renew(draft, Span::of(home, start, length));
         Some(Placed { start, place, home })
     }
 
@@ -172,7 +172,7 @@ impl Objects {
     pub(super) fn retire(&mut self, place: Place) -> Option<Span> {
         let object = self.tree.value_mut(place)?;
         object.state = State::Vacant;
-        object.handles = Handles::None;
+        object.handles.replace(Handles::None);
         let Span { start, length, home, .. } = object.span;
         if self.vacancies.get(self.newest).is_some_and(|vacancy| vacancy.length != 0) {
             self.newest = self.newest.wrapping_add(1) & (VACANCIES - 1);
