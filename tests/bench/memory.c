@@ -2,7 +2,7 @@
 /*
  * memory MODE ALIVE ROUNDS: runs ROUNDS rounds with ALIVE allocations alive, in a function that an
  * instruction counter can be given by name.
- * Of those, 10,000 have memory, because the emulation of the drivers keeps a file open for each;
+ * Of those, 3,000 have memory, because the emulation of the drivers keeps a file open for each;
  * the others are addresses alone, of the same regions and in the same books.
  *
  * MODE "cycle": allocates 4 KiB of video memory, maps, unmaps, frees it; "visible": the same with
@@ -14,7 +14,7 @@
 
 #include "hsakmt.h"
 
-#define WITH_MEMORY 10000
+#define WITH_MEMORY 3000
 
 static HSAuint32 gpu;
 static HsaMemFlags flags, addresses;

@@ -23,9 +23,9 @@ dynamic_symbols() {
 # `NAME TYPE, TYPE`. The types of the table have the names of the C types.
 exports_in_source() {
 	sed 's,//.*,,' ffi/src/export.rs | tr '\n' ' ' |
-		grep -oE '(fn hsaKmt[A-Za-z0-9]*\([^)]*\) *=>|extern "C" fn hsaKmt[A-Za-z0-9]*\([^)]*\) *->)' |
+		grep -oE '(fn hsaKmt[A-Za-z0-9_]*\([^)]*\) *=>|extern "C" fn hsaKmt[A-Za-z0-9_]*\([^)]*\) *->)' |
 		sed -E '
-			s/^.*fn (hsaKmt[A-Za-z0-9]*)\(/\1 /
+			s/^.*fn (hsaKmt[A-Za-z0-9_]*)\(/\1 /
 			s/\) *(=>|->)$//
 			s/<\$generation as \$crate::generation::Generation>::/Hsa/g
 			s/\$crate::types:://g
@@ -67,7 +67,7 @@ exports_in_source() {
 declared_functions() {
 	gcc -E -P -I"$(dist "$1")/include" -include hsakmt.h -include hsakmt_ext.h \
 		-include hsakmtctx.h -x c /dev/null | tr '\n' ' ' |
-		grep -oE 'hsaKmt[A-Za-z0-9]* *\(' | tr -d ' (' | sort -u
+		grep -oE 'hsaKmt[A-Za-z0-9_]* *\(' | tr -d ' (' | sort -u
 }
 
 needs_no_library() {
@@ -90,7 +90,7 @@ no_executable_stack() {
 exports_are_versioned() {
 	dynamic_symbols "$1" | awk '
 		$3 == "UND" || $1 == "HSAKMT_1@@HSAKMT_1" || $1 == "HSAKMT_1" { next }
-		$1 !~ /^hsaKmt[A-Za-z0-9]*@@HSAKMT_1$/ { print; bad = 1 }
+		$1 !~ /^hsaKmt[A-Za-z0-9_]*@@HSAKMT_1$/ { print; bad = 1 }
 		{ count++ }
 		END { exit bad || !count }'
 }

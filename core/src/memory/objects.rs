@@ -166,8 +166,8 @@ impl Objects {
         self.vacancies.iter().position(|vacancy| vacancy.fits(home, length, alignment))
     }
 
-    /// Makes a vacancy of an object, for which an older one may go: that one's
-    /// addresses must go back. Not for objects with a mapping of their own.
+    /// Makes a vacancy of an object whose addresses are from a home that is shared. An
+    /// older vacancy may go for it: the result is its addresses, which must go back.
     #[inline(always)]
     pub(super) fn retire(&mut self, place: Place) -> Option<Span> {
         let object = self.tree.value_mut(place)?;
