@@ -69,7 +69,8 @@ impl<'s> Opened<'s> {
 
     fn map_to_gpu(&self, handle: u64) {
         let mut block = MapMemoryToGpu { handle, n_devices: 1, ..Default::default() };
-        let arrays = &mut [Array::In(&self.gpu_id.to_ne_bytes())];
+        let devices = self.gpu_id.to_ne_bytes();
+        let arrays = &mut [Array::In(&devices)];
         execute(self.sim, &self.kfd, &mut block, arrays).unwrap();
     }
 
