@@ -419,6 +419,155 @@ macro_rules! export {
                 Milliseconds: u32,
                 CallbacksRun: *mut u32,
             ) => pump_events_of;
+            fn hsaKmtCreateQueue(
+                NodeId: u32,
+                Type: $crate::types::HSA_QUEUE_TYPE,
+                QueuePercentage: u32,
+                Priority: $crate::types::HSA_QUEUE_PRIORITY,
+                QueueAddress: *mut ::core::ffi::c_void,
+                QueueSizeInBytes: u64,
+                Event: *mut $crate::types::HsaEvent,
+                QueueResource:
+                    *mut <$generation as $crate::generation::Generation>::QueueResource,
+            ) => primary.create_queue;
+            fn hsaKmtCreateQueueCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                Type: $crate::types::HSA_QUEUE_TYPE,
+                QueuePercentage: u32,
+                Priority: $crate::types::HSA_QUEUE_PRIORITY,
+                QueueAddress: *mut ::core::ffi::c_void,
+                QueueSizeInBytes: u64,
+                Event: *mut $crate::types::HsaEvent,
+                QueueResource:
+                    *mut <$generation as $crate::generation::Generation>::QueueResource,
+            ) => context.create_queue;
+            fn hsaKmtCreateQueueExt(
+                NodeId: u32,
+                Type: $crate::types::HSA_QUEUE_TYPE,
+                QueuePercentage: u32,
+                Priority: $crate::types::HSA_QUEUE_PRIORITY,
+                SdmaEngineId: u32,
+                QueueAddress: *mut ::core::ffi::c_void,
+                QueueSizeInBytes: u64,
+                Event: *mut $crate::types::HsaEvent,
+                QueueResource:
+                    *mut <$generation as $crate::generation::Generation>::QueueResource,
+            ) => primary.create_queue_on_engine;
+            fn hsaKmtCreateQueueExtCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                Type: $crate::types::HSA_QUEUE_TYPE,
+                QueuePercentage: u32,
+                Priority: $crate::types::HSA_QUEUE_PRIORITY,
+                SdmaEngineId: u32,
+                QueueAddress: *mut ::core::ffi::c_void,
+                QueueSizeInBytes: u64,
+                Event: *mut $crate::types::HsaEvent,
+                QueueResource:
+                    *mut <$generation as $crate::generation::Generation>::QueueResource,
+            ) => context.create_queue_on_engine;
+            fn hsaKmtCreateQueueV2(
+                NodeId: u32,
+                Type: $crate::types::HSA_QUEUE_TYPE,
+                QueuePercentage: u32,
+                Priority: $crate::types::HSA_QUEUE_PRIORITY,
+                SdmaEngineId: u32,
+                QueueAddress: *mut ::core::ffi::c_void,
+                QueueSizeInBytes: u64,
+                MetaDataPrefetchSizeInBytes: u64,
+                Event: *mut $crate::types::HsaEvent,
+                QueueResource:
+                    *mut <$generation as $crate::generation::Generation>::QueueResource,
+            ) => primary.create_queue_with_metadata;
+            fn hsaKmtCreateQueueV2Ctx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                Type: $crate::types::HSA_QUEUE_TYPE,
+                QueuePercentage: u32,
+                Priority: $crate::types::HSA_QUEUE_PRIORITY,
+                SdmaEngineId: u32,
+                QueueAddress: *mut ::core::ffi::c_void,
+                QueueSizeInBytes: u64,
+                MetaDataQueueSizeInBytes: u64,
+                Event: *mut $crate::types::HsaEvent,
+                QueueResource:
+                    *mut <$generation as $crate::generation::Generation>::QueueResource,
+            ) => context.create_queue_with_metadata;
+            fn hsaKmtUpdateQueue(
+                QueueId: $crate::types::HSA_QUEUEID,
+                QueuePercentage: u32,
+                Priority: $crate::types::HSA_QUEUE_PRIORITY,
+                QueueAddress: *mut ::core::ffi::c_void,
+                QueueSize: u64,
+                Event: *mut $crate::types::HsaEvent,
+            ) => primary.update_queue;
+            fn hsaKmtUpdateQueueCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                QueueId: $crate::types::HSA_QUEUEID,
+                QueuePercentage: u32,
+                Priority: $crate::types::HSA_QUEUE_PRIORITY,
+                QueueAddress: *mut ::core::ffi::c_void,
+                QueueSize: u64,
+                Event: *mut $crate::types::HsaEvent,
+            ) => context.update_queue;
+            fn hsaKmtDestroyQueue(
+                QueueId: $crate::types::HSA_QUEUEID,
+            ) => primary.destroy_queue;
+            fn hsaKmtDestroyQueueCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                QueueId: $crate::types::HSA_QUEUEID,
+            ) => context.destroy_queue;
+            fn hsaKmtSetQueueCUMask(
+                QueueId: $crate::types::HSA_QUEUEID,
+                CUMaskCount: u32,
+                QueueCUMask: *mut u32,
+            ) => primary.set_queue_cu_mask;
+            fn hsaKmtSetQueueCUMaskCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                QueueId: $crate::types::HSA_QUEUEID,
+                CUMaskCount: u32,
+                QueueCUMask: *mut u32,
+            ) => context.set_queue_cu_mask;
+            fn hsaKmtGetQueueInfo(
+                QueueId: $crate::types::HSA_QUEUEID,
+                QueueInfo: *mut <$generation as $crate::generation::Generation>::QueueInfo,
+            ) => primary.queue_info;
+            fn hsaKmtGetQueueInfoCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                QueueId: $crate::types::HSA_QUEUEID,
+                QueueInfo: *mut <$generation as $crate::generation::Generation>::QueueInfo,
+            ) => context.queue_info;
+            fn hsaKmtSetTrapHandler(
+                NodeId: u32,
+                TrapHandlerBaseAddress: *mut ::core::ffi::c_void,
+                TrapHandlerSizeInBytes: u64,
+                TrapBufferBaseAddress: *mut ::core::ffi::c_void,
+                TrapBufferSizeInBytes: u64,
+            ) => primary.set_trap_handler;
+            fn hsaKmtSetTrapHandlerCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                TrapHandlerBaseAddress: *mut ::core::ffi::c_void,
+                TrapHandlerSizeInBytes: u64,
+                TrapBufferBaseAddress: *mut ::core::ffi::c_void,
+                TrapBufferSizeInBytes: u64,
+            ) => context.set_trap_handler;
+            fn hsaKmtAllocQueueGWS(
+                QueueId: $crate::types::HSA_QUEUEID,
+                nGWS: u32,
+                firstGWS: *mut u32,
+            ) => primary.allocate_queue_gws;
+            fn hsaKmtAllocQueueGWSCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                QueueId: $crate::types::HSA_QUEUEID,
+                nGWS: u32,
+                firstGWS: *mut u32,
+            ) => context.allocate_queue_gws;
+            fn hsaKmtGetKernelQueueId(
+                QueueId: $crate::types::HSA_QUEUEID,
+                KernelInternalQueueId: *mut u32,
+            ) => primary.kernel_queue_id;
             fn hsaKmtSVMSetAttr(
                 start_addr: *mut ::core::ffi::c_void,
                 size: u64,
@@ -589,7 +738,7 @@ macro_rules! export {
 #[macro_export]
 macro_rules! exported_functions {
     ($library:path; $(
-        fn $name:ident($($argument:ident: $type:ty),* $(,)?) => $method:ident;
+        fn $name:ident($($argument:ident: $type:ty),* $(,)?) => $($method:ident).+;
     )*) => {
         /// The names of the exported functions, in the order of the table.
         pub const EXPORTED_FUNCTIONS: &[&::core::ffi::CStr] = &[$(
@@ -610,10 +759,28 @@ macro_rules! exported_functions {
                     || [$($crate::library::Word::word($argument)),*],
                     // SAFETY: the C caller's promise.
                     #[allow(unused_unsafe, reason = "some methods trust no pointer")]
-                    || unsafe { $library.$method($($argument),*) },
+                    || unsafe {
+                        $crate::call_method!($library; $($method).+; $($argument),*)
+                    },
                 )
             }
         )*
+    };
+}
+
+/// Calls the method of a line of the table: with the primary context, with the one that
+/// the first argument names, or with the arguments alone.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! call_method {
+    ($library:path; primary.$method:ident; $($argument:ident),*) => {
+        $library.$method($crate::library::Receiver::PRIMARY $(, $argument)*)
+    };
+    ($library:path; context.$method:ident; $context:ident $(, $argument:ident)*) => {
+        $library.$method($crate::library::Receiver::of($context) $(, $argument)*)
+    };
+    ($library:path; $method:ident; $($argument:ident),*) => {
+        $library.$method($($argument),*)
     };
 }
 

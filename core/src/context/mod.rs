@@ -5,6 +5,7 @@ mod clocks;
 mod machine;
 mod options;
 mod render;
+mod reserve;
 mod tile;
 
 pub use channel::Version;
@@ -18,6 +19,7 @@ pub(crate) use channel::{Channel, refused};
 use machine::MachineCell;
 
 pub(crate) use clocks::clock_counters;
+pub(crate) use reserve::reserve_within;
 pub(crate) use tile::tile_config;
 
 use crate::errno::Errno;
@@ -26,6 +28,7 @@ use crate::event::{Events, destroy_all};
 use crate::execute::execute;
 use crate::memory::{Access, Memory};
 use crate::process::{Descriptors, Files, Opened};
+use crate::queue::{Queues, end_all};
 use crate::seam::{DeviceNode, Platform};
 use crate::uapi::kfd::{CreateProcess, GetVersion};
 
@@ -46,6 +49,7 @@ pub(crate) struct Context<P: Platform> {
     machine: MachineCell,
     memory: Memory,
     events: Events,
+    queues: Queues,
 }
 
 impl<P: Platform> Context<P> {
@@ -83,6 +87,7 @@ impl<P: Platform> Context<P> {
             machine: MachineCell::default(),
             memory: Memory::new(0)?,
             events: Events::default(),
+            queues: Queues::default(),
         })
     }
 
@@ -116,6 +121,7 @@ impl<P: Platform> Context<P> {
             machine: MachineCell::default(),
             memory,
             events: Events::default(),
+            queues: Queues::default(),
         })
     }
 
@@ -154,6 +160,10 @@ impl<P: Platform> Context<P> {
         &self.events
     }
 
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
     pub(crate) fn is_secondary(&self) -> bool {
         matches!(self.kind, Kind::Secondary(_))
     }
@@ -170,6 +180,7 @@ impl<P: Platform> Context<P> {
     /// Gives back all that is not the process's.
     pub(crate) fn close(self, platform: &P, residue: &Files<P>, descriptors: &Descriptors) {
         let channel = self.channel(platform, residue, descriptors);
+        end_all(&channel, &self);
         destroy_all(&channel, &self.events);
         Access::new(channel, &self).free_all();
         self.machine.release(channel);

@@ -47,6 +47,9 @@ impl Error {
             (Operation::FollowTopology, ..) => {
                 c"devices keep coming and going: try again when the machine is quiet"
             }
+            (Operation::Submit, _, None) if self.status == Status::UNAVAILABLE => {
+                c"the GPU was reset and its queues are lost: destroy them and make new ones"
+            }
             (Operation::OverrideGfx, ..) => {
                 c"HSA_OVERRIDE_GFX_VERSION is not of the form a.b.c, or changes the major version \
                   of a GPU, whose code would not run there: unset it"

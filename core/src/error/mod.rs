@@ -113,6 +113,8 @@ pub enum Operation {
     OverrideGfx,
     /// Looking something up in the context's books.
     LookUp,
+    /// Handing packets to an engine.
+    Submit,
 }
 
 impl Operation {
@@ -143,6 +145,7 @@ impl Operation {
             Operation::FollowTopology => 16,
             Operation::LookUp => 17,
             Operation::OverrideGfx => 18,
+            Operation::Submit => 19,
         }
     }
 
@@ -168,6 +171,7 @@ impl Operation {
             16 => Operation::FollowTopology,
             17 => Operation::LookUp,
             18 => Operation::OverrideGfx,
+            19 => Operation::Submit,
             _ if code >= Self::FIRST_REQUEST => Operation::Execute(Request(code)),
             _ => return None,
         })
@@ -197,6 +201,7 @@ impl fmt::Display for Operation {
             Operation::FollowTopology => "follow the topology",
             Operation::LookUp => "look up",
             Operation::OverrideGfx => "override the gfx version",
+            Operation::Submit => "submit packets",
         })
     }
 }

@@ -163,11 +163,15 @@ impl<P: Platform> Guard<'_, P> {
         Ok(Some(fault))
     }
 
-    /// The reset that an entry of a completed wait tells; none for no GPU.
+    /// The reset that an entry of a completed wait tells; none for no GPU. The queues of
+    /// that GPU are lost from now on.
     ///
     /// # Errors
     /// As [`Guard::memory_fault`].
     pub fn hw_exception(&self, data: &HwExceptionData) -> Result<Option<HwException>, Error> {
+        if data.gpu_id != 0 {
+            self.note_gpu_reset(data.gpu_id);
+        }
         Ok(self.node_of(data.gpu_id)?.map(|node| HwException {
             node,
             reset_type: data.reset_type,

@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 
 use super::has_slot;
-use crate::context::{Channel, Machine};
+use crate::context::{Channel, Machine, reserve_within};
 use crate::errno::Errno;
-use crate::error::{Error, Object, Operation, Status};
+use crate::error::{Error, Object, Status};
 use crate::fallible::try_push;
 use crate::lock::Lock;
-use crate::seam::{Advice, Array, MapDevice, Mapping, Os, Placement, Platform, Protection};
+use crate::seam::{Advice, Array, MapDevice, Os, Placement, Platform, Protection};
 use crate::set_once::SetOnce;
 use crate::topology::Aperture;
 use crate::uapi::kfd::{
@@ -25,8 +25,6 @@ const SMALL: usize = 4096;
 /// The most events of the first drivers, which show one small page: their
 /// KFD_SIGNAL_EVENT_LIMIT is 256.
 const SMALL_LIMIT: u32 = 255;
-/// How many places are tried for a page that GPUs must reach.
-const PLACES: u64 = 64;
 
 /// The event page of a kernel process object, once it is there.
 ///
@@ -217,7 +215,7 @@ fn make<P: Platform>(
 ) -> Result<Brought, Error> {
     let length = FULL.max(channel.os().page_size());
     mapped.try_reserve(gpus.ids.len())?;
-    let address = reserve(channel, gpus.bounds, length)?;
+    let address = reserve_within(channel, gpus.bounds, length)?;
     let undo = |error: Error| {
         let _ = channel.os().unmap(address, length);
         error
@@ -271,46 +269,6 @@ fn make<P: Platform>(
         try_push(mapped, id)?;
     }
     Ok(Brought { page, event })
-}
-
-/// Addresses for the page that every GPU reaches.
-fn reserve<P: Platform>(
-    channel: &Channel<'_, P>,
-    bounds: Aperture,
-    length: usize,
-) -> Result<usize, Error> {
-    let failed = |errno| {
-        let object = Object::Bytes(length as u64);
-        Error::system(Status::ERROR, Operation::MapMemory, errno, object)
-    };
-    let fits = |address: usize| {
-        let last = (address as u64).saturating_add(length as u64).saturating_sub(1);
-        address as u64 >= bounds.base && last <= bounds.limit
-    };
-    // Anywhere, then near places below the GPUs' limit.
-    let step = bounds.limit.saturating_sub(bounds.base).wrapping_div(PLACES);
-    let page = channel.os().page_size() as u64;
-    for place in 0..PLACES {
-        let below = bounds.limit.saturating_sub(step.saturating_mul(place));
-        let near = below & !page.wrapping_sub(1);
-        let placement = match (place, usize::try_from(near)) {
-            (1.., Ok(near)) => Placement::Hint(near),
-            _ => Placement::Anywhere,
-        };
-        let mapping = Mapping {
-            placement,
-            length,
-            protection: Protection::empty(),
-            reserve: false,
-            shared: false,
-        };
-        let address = channel.os().map(mapping).map_err(failed)?;
-        if fits(address) {
-            return Ok(address);
-        }
-        let _ = channel.os().unmap(address, length);
-    }
-    Err(failed(Errno::ENOMEM))
 }
 
 /// Maps the page on GPUs; on all or on none.

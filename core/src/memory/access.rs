@@ -5,6 +5,7 @@ use super::gpu_set::GpuSet;
 use super::object::Handles;
 use crate::context::{Channel, Context, Machine, no_such_node};
 use crate::error::{Error, Object, Status};
+use crate::log::Logger;
 use crate::seam::{Array, Os, Platform};
 use crate::topology::Aperture;
 use crate::uapi::kfd::{FreeMemoryOfGpu, MapMemoryToGpu, UnmapMemoryFromGpu};
@@ -127,6 +128,11 @@ impl<'a, P: Platform> Access<'a, P> {
     #[inline]
     pub(super) fn os(&self) -> &'a P::Os {
         self.channel.os()
+    }
+
+    /// Where messages for people go.
+    pub(crate) fn logger(&self) -> Logger {
+        self.context.options().logger
     }
 
     #[inline]

@@ -172,7 +172,7 @@ impl<P: Platform> Access<'_, P> {
     }
 
     /// Unmaps an object from every GPU and frees it.
-    pub(super) fn unmap_and_free(&self, key: u64) -> Result<(), Error> {
+    pub(crate) fn unmap_and_free(&self, key: u64) -> Result<(), Error> {
         let os = self.os();
         let (books, place) =
             self.memory.settled(os, self.memory.lock(os), |books| books.objects.find(key));

@@ -41,6 +41,7 @@
 
 mod access;
 mod allocate;
+mod attributed;
 mod books;
 mod buffers;
 mod calls;
@@ -65,6 +66,7 @@ mod svm;
 mod tree;
 
 pub(crate) use access::{Access, Scene};
+pub(crate) use attributed::AttributedPages;
 pub(crate) use books::Memory;
 pub use flags::MemoryFlags;
 pub(crate) use gpu_set::GpuSet;

@@ -43,7 +43,12 @@ fn block(pages: Pages, op: SvmOp, attributes: &[SvmAttribute]) -> Result<Svm, Er
 }
 
 impl<P: Platform> Access<'_, P> {
-    fn svm(&self, pages: Pages, op: SvmOp, attributes: &[SvmAttribute]) -> Result<Vec<u8>, Error> {
+    pub(super) fn svm(
+        &self,
+        pages: Pages,
+        op: SvmOp,
+        attributes: &[SvmAttribute],
+    ) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let size = size_of::<Svm>().saturating_add(attributes.as_bytes().len());
         bytes.try_reserve_exact(size)?;

@@ -8,6 +8,7 @@ use crate::errno::Errno;
 use crate::error::{Error, Object, Operation, Status};
 use crate::event::EventPage;
 use crate::lock::Lock;
+use crate::queue::{Doorbells, abandon_doorbells};
 use crate::seam::{DeviceNode, Driver, Platform};
 use crate::set_once::SetOnce;
 
@@ -87,6 +88,9 @@ pub(crate) struct Files<P: Platform> {
     mmio: Lock<Vec<MmioPage>>,
     /// The event page, which the driver takes once.
     pub(crate) events: EventPage,
+    /// The doorbells of each GPU that had a queue. Held while they are mapped, once for
+    /// each GPU. Lock order: before the books of queues.
+    pub(crate) doorbells: Lock<Vec<Doorbells>>,
 }
 
 impl<P: Platform> Files<P> {
@@ -96,6 +100,7 @@ impl<P: Platform> Files<P> {
             renders: [const { SetOnce::new() }; GPUS_MAX],
             mmio: Lock::new(Vec::new()),
             events: EventPage::new(),
+            doorbells: Lock::new(Vec::new()),
         }
     }
 
@@ -142,6 +147,7 @@ impl<P: Platform> Files<P> {
         // A mapping made through the descriptor would keep the process object alive.
         mmio::abandon(platform, self.mmio.get_mut());
         self.events.abandon(platform);
+        abandon_doorbells(platform, self.doorbells.get_mut());
         for cell in &mut self.renders {
             if let Some(render) = cell.take() {
                 close(platform, descriptors, DeviceNode::Render(render.minor), render.device);

@@ -38,6 +38,7 @@
 
 mod descriptors;
 mod files;
+pub(crate) mod io_buffer;
 pub(crate) mod mmio;
 mod residue;
 mod slot;

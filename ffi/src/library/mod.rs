@@ -8,6 +8,7 @@ mod event;
 mod log;
 mod memory;
 mod pointer_info;
+mod queue;
 mod receiver;
 mod registration;
 mod sharing;
@@ -23,6 +24,7 @@ use hsakmt_core::seam::Platform;
 
 use crate::generation::Generation;
 use crate::types::{HSAKMT_STATUS, HsaKFDContext};
+pub use receiver::Receiver;
 pub use trace::Word;
 
 impl From<Status> for HSAKMT_STATUS {

@@ -8,7 +8,7 @@ use crate::types::{HSAKMT_STATUS, HsaKFDContext};
 
 /// The context of a call: the primary one, or the one in front of the arguments.
 #[derive(Clone, Copy)]
-pub(super) struct Receiver {
+pub struct Receiver {
     pub(super) handle: Handle,
     /// How many arguments are in front of those of the function without a context.
     in_front: u32,
@@ -16,11 +16,11 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// The primary context, which functions without a context argument mean.
-    pub(super) const PRIMARY: Receiver =
-        Receiver { handle: Some(ContextHandle::PRIMARY), in_front: 0 };
+    pub const PRIMARY: Receiver = Receiver { handle: Some(ContextHandle::PRIMARY), in_front: 0 };
 
     /// The context that the first argument names.
-    pub(super) fn of(context: *mut HsaKFDContext) -> Receiver {
+    #[must_use]
+    pub fn of(context: *mut HsaKFDContext) -> Receiver {
         Receiver { handle: handle_of(context), in_front: 1 }
     }
 

@@ -16,8 +16,8 @@ use hsakmt_core::seam::{Clock, Os, Platform};
 
 use super::{Host, Library};
 use crate::types::{
-    HSA_REGISTER_MEM_FLAGS, HSAKMT_STATUS, HsaExtEventCallback, HsaExtTraceRecord, HsaExtTraceSink,
-    HsaMemFlags, HsaMemMapFlags,
+    HSA_QUEUE_PRIORITY, HSA_QUEUE_TYPE, HSA_REGISTER_MEM_FLAGS, HSAKMT_STATUS, HsaExtEventCallback,
+    HsaExtTraceRecord, HsaExtTraceSink, HsaMemFlags, HsaMemMapFlags,
 };
 
 struct Sink {
@@ -54,6 +54,18 @@ macro_rules! words {
 }
 
 words!(bool, u8, u32, u64, i32, i64, usize);
+
+impl Word for HSA_QUEUE_TYPE {
+    fn word(self) -> u64 {
+        self.0.word()
+    }
+}
+
+impl Word for HSA_QUEUE_PRIORITY {
+    fn word(self) -> u64 {
+        self.0.word()
+    }
+}
 
 impl Word for HsaMemFlags {
     fn word(self) -> u64 {
