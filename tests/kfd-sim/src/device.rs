@@ -115,20 +115,17 @@ pub(crate) fn check_map(
     if mapping.length == 0 || mapping.offset % page_size as u64 != 0 {
         return Err(Errno::EINVAL);
     }
-    let node = match what {
+    match what {
         File::Kfd { object } => {
-            kfd::mmap(state, pid, object, mapping, page_size)?;
-            DeviceNode::Kfd
+            let memory = kfd::mmap(state, pid, object, mapping, page_size)?;
+            Ok(Shown::Device { file, node: DeviceNode::Kfd, memory })
         }
         File::Render { minor, .. } => {
             let memory = drm::mmap(state, pid, file, minor, mapping)?;
             let node = DeviceNode::Render(minor);
-            return Ok(Shown::Device { file, node, memory: Some(memory) });
+            Ok(Shown::Device { file, node, memory: Some(memory) })
         }
-        File::DmaBuf { memory, writable } => {
-            return dma_buf::mmap(state, file, memory, writable, mapping);
-        }
-        File::Foreign => return Err(Errno::ENODEV),
-    };
-    Ok(Shown::Device { file, node, memory: None })
+        File::DmaBuf { memory, writable } => dma_buf::mmap(state, file, memory, writable, mapping),
+        File::Foreign => Err(Errno::ENODEV),
+    }
 }

@@ -107,6 +107,20 @@ impl GpuVm {
         self.ranges.get(&start)
     }
 
+    /// A queue uses the mapping that starts here.
+    pub(crate) fn used_by_queue(&mut self, start: u64) {
+        if let Some(range) = self.ranges.get_mut(&start) {
+            range.queues += 1;
+        }
+    }
+
+    /// A queue that used it is gone.
+    pub(crate) fn left_by_queue(&mut self, start: u64) {
+        if let Some(range) = self.ranges.get_mut(&start) {
+            range.queues = range.queues.saturating_sub(1);
+        }
+    }
+
     pub(crate) fn unmap(&mut self, start: u64) {
         self.ranges.remove(&start);
     }

@@ -149,6 +149,40 @@ impl KernelProfile {
         self.kernel >= Kernel::V6_12
     }
 
+    /// kernel-rules section 2, CREATE_QUEUE step 10: the buffers are looked at.
+    pub(crate) fn checks_queue_buffers(self) -> bool {
+        self.kernel >= Kernel::V6_12
+    }
+
+    /// The same: a ring below a page is one page.
+    pub(crate) fn rounds_rings_up(self) -> bool {
+        self.kernel >= Kernel::V7_2
+    }
+
+    /// The same, step 1: bits 8 to 15 of the percentage are the target die.
+    pub(crate) fn has_die_in_percentage(self) -> bool {
+        self.kernel >= Kernel::V6_12
+    }
+
+    /// The same, step 4: since 1.22.
+    pub(crate) fn has_metadata_rings(self) -> bool {
+        self.kfd_minor >= 22
+    }
+
+    /// The same, step 6: type 4, since 1.17.
+    pub(crate) fn has_queues_by_engine(self) -> bool {
+        self.kfd_minor >= 17
+    }
+
+    /// The same, step 11: queues of an object on one GPU.
+    pub(crate) fn queues_of_gpu(self, gpu: &Gpu) -> usize {
+        match gpu.properties.gfx_target_version {
+            90_402 => 255,
+            90_500 if self.kernel >= Kernel::V7_2 => 255,
+            _ => 127,
+        }
+    }
+
     /// kernel-rules section 2, ALLOC "Order": user pages that have an SVM range are
     /// refused.
     pub(crate) fn keeps_user_pages_from_svm(self) -> bool {

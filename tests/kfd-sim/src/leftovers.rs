@@ -20,6 +20,8 @@ pub struct Leftovers {
     pub objects: Vec<String>,
     /// The buffers of all objects with the GPUs that map them.
     pub buffers: Vec<String>,
+    /// The queues of all objects.
+    pub queues: Vec<String>,
     /// The SVM ranges of all objects, also those that a GPU's access made.
     pub ranges: Vec<String>,
     /// Bytes of memory that nothing holds and CPU mappings keep.
@@ -93,6 +95,16 @@ impl Leftovers {
             })
             .collect();
         buffers.sort();
+        let mut queues: Vec<String> = state
+            .objects
+            .values()
+            .flat_map(|object| {
+                object.queues.values().map(move |queue| {
+                    format!("process {}, GPU {:#x}: {queue}", object.lead, queue.gpu_id)
+                })
+            })
+            .collect();
+        queues.sort();
         let mut ranges: Vec<String> = state
             .objects
             .values()
@@ -111,6 +123,7 @@ impl Leftovers {
             processes,
             objects,
             buffers,
+            queues,
             ranges,
             orphaned_bytes: state.memory.orphaned_bytes(),
             files: state.files.len(),
@@ -129,7 +142,8 @@ impl fmt::Display for Leftovers {
                 writeln!(f, "  {length:#x} bytes of {node}")?;
             }
         }
-        for line in self.objects.iter().chain(&self.buffers).chain(&self.ranges) {
+        for line in self.objects.iter().chain(&self.buffers).chain(&self.queues).chain(&self.ranges)
+        {
             writeln!(f, "{line}")?;
         }
         if self.orphaned_bytes > 0 {

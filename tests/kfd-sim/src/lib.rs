@@ -110,6 +110,6 @@ pub use platform::{SimDevice, SimPlatform, Wait};
 pub use process::{Pid, Process};
 pub use profile::{CapturedTreeError, Profile, ProfileError};
 pub use topology::{
-    Bank, Cache, Cpu, Gpu, GpuProperties, Link, Node, RenderNumbers, SaveArea, Topology,
+    Bank, Cache, Cpu, Gpu, GpuProperties, Link, Node, RenderNumbers, SaveArea, SdmaQueues, Topology,
 };
 pub use violation::{Rule, Violation};

@@ -61,6 +61,15 @@ pub enum Change {
     Ready(usize),
 }
 
+/// Something that the driver writes.
+#[derive(Debug)]
+pub(crate) enum Write {
+    /// To memory of the process, at an address.
+    Process(u64, Vec<u8>),
+    /// To memory of a device, so many bytes of this value from its start on.
+    Fill(MemoryId, usize, u8),
+}
+
 /// Everything behind the lock.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -97,6 +106,8 @@ pub(crate) struct State {
     pub waiting: Option<kfd::Waiting>,
     /// Grows when a wait may have ended.
     pub woken: Arc<AtomicU32>,
+    /// What the driver writes when the request is done and the lock free.
+    pub writes: Vec<Write>,
     next_number: u64,
     next_pid: u32,
 }
@@ -132,6 +143,7 @@ impl Machine {
             opens: BTreeMap::new(),
             waiting: None,
             woken: Arc::new(AtomicU32::new(0)),
+            writes: Vec::new(),
             next_number: 0,
             next_pid: 1000,
         };
@@ -165,6 +177,25 @@ impl Machine {
             host.discard(made, length);
         }
         Ok(Some((host, start.ok_or(Errno::ENOMEM)?)))
+    }
+
+    /// Does what the driver left to be written, if the host has contents.
+    pub(crate) fn write_pending(&self) {
+        let mut state = self.lock();
+        let writes = core::mem::take(&mut state.writes);
+        let host = state.host_memory.clone();
+        drop(state);
+        let Some(host) = host else { return };
+        for write in writes {
+            // What cannot be written was looked at before.
+            let _ = match write {
+                Write::Process(at, bytes) => host.write(at as usize, &bytes),
+                Write::Fill(memory, length, byte) => match self.contents(memory) {
+                    Ok(Some((host, start))) => host.write(start, &alloc::vec![byte; length]),
+                    _ => Ok(()),
+                },
+            };
+        }
     }
 
     /// Gives the host back what memory that is gone had of it.
@@ -445,6 +476,7 @@ impl State {
                 self.objects.keys().filter(|id| !objects.contains(id)).copied().collect();
             for id in gone {
                 if let Some(object) = self.objects.remove(&id) {
+                    kfd::destroy_queues(self, &object);
                     kfd::free_all(self, &object);
                     self.tree.remove(&kfd::folder(&object));
                 }

@@ -324,7 +324,11 @@ impl<H: Os> SimPlatform<H> {
                 returned: call.block.to_vec(),
             })
         });
+        let writes = !state.writes.is_empty();
         drop(state);
+        if writes {
+            self.machine().write_pending();
+        }
         self.machine().discard_host_memory();
         if woken != before {
             self.host.futex_wake(&word, u32::MAX);

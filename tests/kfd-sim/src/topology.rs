@@ -94,6 +94,27 @@ impl Gpu {
         !matches!(self.properties.gfx_target_version, 90_008 | 90_010 | 90_400..=90_500)
     }
 
+    /// Whether firmware schedules its queues (MES), which it does since gfx11.
+    #[must_use]
+    pub fn is_scheduled_by_mes(&self) -> bool {
+        self.properties.gfx_target_version >= 110_000
+    }
+
+    /// Whether its doorbells are laid out as Vega 10's: also Vega 12 and the APUs of gfx9.
+    #[must_use]
+    pub fn is_like_vega10(&self) -> bool {
+        matches!(self.properties.gfx_target_version, 90_000 | 90_002 | 90_004 | 90_009 | 90_012)
+    }
+
+    /// The hardware queues of each copy engine: of SDMA 6 and later the driver keeps
+    /// two for itself, which `num_sdma_queues_per_engine` does not count.
+    #[must_use]
+    pub fn sdma_queues(&self) -> SdmaQueues {
+        let shown = self.properties.num_sdma_queues_per_engine;
+        let reserved = if self.properties.gfx_target_version >= 110_000 { 2 } else { 0 };
+        SdmaQueues { all: shown + reserved, reserved }
+    }
+
     /// One past the highest address of a VM.
     #[must_use]
     pub fn address_space_end(&self) -> u64 {
@@ -119,6 +140,15 @@ impl Gpu {
     pub fn doorbell_slice(&self) -> u64 {
         if self.is_gfx9_or_later() { 8192 } else { 4096 }
     }
+}
+
+/// Hardware queues of one copy engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SdmaQueues {
+    /// All of them.
+    pub all: u32,
+    /// The first ones, which the driver keeps.
+    pub reserved: u32,
 }
 
 /// The keys of a GPU node's `properties`, without those that are counted.
@@ -160,6 +190,22 @@ pub struct GpuProperties {
 }
 
 impl GpuProperties {
+    /// Whether queues can be stopped with their waves saved (CWSR): since Carrizo.
+    #[must_use]
+    pub fn saves_waves(&self) -> bool {
+        self.gfx_target_version >= 80_001
+    }
+
+    /// The least bytes of an end-of-pipe buffer: kernel-rules section 2, CREATE_QUEUE.
+    #[must_use]
+    pub fn least_eop_size(&self) -> u32 {
+        match self.gfx_target_version {
+            80_002 => 0x8000,
+            80_000.. => 0x1000,
+            _ => 0,
+        }
+    }
+
     /// Bytes of the context save area of one XCC and of the control stack in it,
     /// `cwsr_size` and `ctl_stack_size`: kernel-rules section 2, "Sizes, per node".
     #[must_use]

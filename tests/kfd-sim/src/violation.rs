@@ -56,6 +56,9 @@ pub enum Rule {
     /// The driver's event page was mapped though a buffer is the event page
     /// (kernel-rules section 3): the kernel does not check it and misbehaves.
     EventPageMapped,
+    /// The save area of a queue, memory of the process, was unmapped: all queues of the
+    /// process stop for good (kernel-rules section 2, CREATE_QUEUE).
+    QueueMemoryUnmapped,
 }
 
 impl fmt::Display for Violation {

@@ -10,7 +10,7 @@ use hsakmt_core::errno::Errno;
 use super::dispatch::Request;
 use super::invalidation::Pages;
 use super::ipc::{self, ShareHandle};
-use super::{GpuRecord, KfdObject, Kind};
+use super::{GpuRecord, KfdObject, Kind, queues};
 use crate::address_space::UserPages;
 use crate::descriptor::FileId;
 use crate::dma_buf;
@@ -140,13 +140,12 @@ pub(super) fn alloc(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
         return Err(Errno::EINVAL);
     }
     let file = file.ok_or(Errno::ENODEV)?;
+    let mut slice = None;
     if flags & DOORBELL != 0 {
         if size != gpu.doorbell_slice() {
             return Err(Errno::EINVAL);
         }
-        if let Some(record) = request.object_mut()?.record_mut(gpu_id) {
-            record.doorbells = true;
-        }
+        slice = Some(queues::doorbell_slice(request.state, request.id, &gpu)?);
     } else if flags & MMIO_REMAP != 0 {
         if size != PAGE {
             return Err(Errno::EINVAL);
@@ -174,8 +173,18 @@ pub(super) fn alloc(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
         check_user_pages(request, user_address, size)?;
     }
     let state = &mut *request.state;
-    let memory = MemoryId(state.number());
-    state.memory.take(memory, &state.topology, &gpu, place, size)?;
+    let memory = match slice.filter(|_| place == Place::Registers) {
+        // All buffers of doorbells are the one slice.
+        Some(slice) => {
+            state.memory.hold(slice);
+            slice
+        }
+        None => {
+            let memory = MemoryId(state.number());
+            state.memory.take(memory, &state.topology, &gpu, place, size)?;
+            memory
+        }
+    };
     let mut offset = u64::from(gpu_id) << 46;
     if let Some(memory) = state.memory.get_mut(memory) {
         memory.allow(file);
@@ -316,8 +325,8 @@ pub(crate) fn free_all(state: &mut State, object: &KfdObject) {
             }
             give_up(state, buffer);
         }
-        if let Some(trap) = record.trap_memory {
-            state.memory.let_go(trap);
+        for memory in [record.trap_memory, record.doorbells].into_iter().flatten() {
+            state.memory.let_go(memory);
         }
     }
 }

@@ -10,7 +10,7 @@ use hsakmt_core::uapi::Direction;
 use super::requests::{self, Known, Origin};
 use super::{
     KfdObject, ObjectId, addresses, apertures, buffers, check_owner, clocks, context, dma_buf,
-    events, gpu_mapping, ipc, memory, policy, runtime, svm, tile, version, vm,
+    events, gpu_mapping, ipc, memory, policy, queues, runtime, svm, tile, version, vm,
 };
 use crate::descriptor::FileId;
 use crate::machine::State;
@@ -105,9 +105,12 @@ fn handle(request: &mut Request<'_, '_, '_>, known: &Known) -> Result<u32, Errno
     }
     match known.number {
         0x01 => version::get(request),
+        0x02 => queues::create(request),
+        0x03 => queues::destroy(request),
         0x04 => policy::set(request),
         0x05 => clocks::get(request),
         0x06 => apertures::get(request),
+        0x07 => queues::update(request),
         0x08 => events::create(request),
         0x09 => events::destroy(request),
         0x0a => events::set(request),
@@ -122,8 +125,11 @@ fn handle(request: &mut Request<'_, '_, '_>, known: &Known) -> Result<u32, Errno
         0x17 => buffers::free(request),
         0x18 => gpu_mapping::map(request),
         0x19 => gpu_mapping::unmap(request),
+        0x1a => queues::set_cu_mask(request),
+        0x1b => queues::wave_state(request),
         0x1c => dma_buf::info(request),
         0x1d => dma_buf::import(request),
+        0x1e => queues::alloc_gws(request),
         0x1f => events::open_smi(request),
         0x20 => svm::call(request),
         0x21 => runtime::set_xnack(request),
@@ -304,8 +310,8 @@ mod tests {
     #[test]
     fn what_is_not_simulated_is_loud() {
         let sim = boot("rx7900");
-        let request = Request::new(Direction::ReadWrite, b'K', 0x02, 96);
-        assert_eq!(raw(&sim, &kfd(&sim), request, &mut [0; 96]), Err(Errno::ENOTTY));
+        let request = Request::new(Direction::ReadWrite, b'K', 0x26, 32);
+        assert_eq!(raw(&sim, &kfd(&sim), request, &mut [0; 32]), Err(Errno::ENOTTY));
         assert_eq!(broken(&sim), [Rule::NotSimulated]);
     }
 }

@@ -14,7 +14,7 @@ use hsakmt_core::seam::Clock;
 use super::dispatch::Request;
 use super::{KfdObject, ObjectId, buffers};
 use crate::gpu_memory::Place;
-use crate::machine::State;
+use crate::machine::{State, Write};
 use crate::process::Pid;
 use crate::violation::Rule;
 
@@ -214,9 +214,12 @@ fn take_page(request: &mut Request<'_, '_, '_>, handle: u64) -> Result<(), Errno
     if buffer.place == Place::User || buffer.size < PAGE_BYTES {
         return Err(Errno::EINVAL);
     }
-    let slots = buffer.size / SLOT_BYTES;
+    let (memory, size) = (buffer.memory, buffer.size);
+    let slots = size / SLOT_BYTES;
     let events = &mut request.object_mut()?.events;
     (events.page, events.slots) = (Page::Buffer(handle), slots);
+    // The driver sets all of it to ones, which stand for "not set".
+    request.state.writes.push(Write::Fill(memory, size as usize, 0xff));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //! kernel-rules section 2, "USERPTR", "after munmap of a userptr" and
 //! "munmap, mremap" (amdgpu_amdkfd_gpuvm.c, kfd_svm.c).
 
-use super::{ObjectId, buffers, svm};
+use super::{ObjectId, buffers, queues, svm};
 use crate::address_space::{SpaceId, UserPages};
 use crate::machine::State;
 
@@ -28,6 +28,7 @@ pub(crate) fn memory_unmapped(state: &mut State, space: SpaceId, start: u64, end
             state.memory.drop_system(removed);
         }
     }
+    queues::memory_unmapped(state, id, start, end);
     memory_changed(state, space, start, end);
 }
 

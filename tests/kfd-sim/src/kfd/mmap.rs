@@ -5,7 +5,8 @@ use alloc::format;
 use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::MapDevice;
 
-use super::{ObjectId, check_owner, events};
+use super::{ObjectId, check_owner, events, queues};
+use crate::gpu_memory::MemoryId;
 use crate::machine::State;
 use crate::process::Pid;
 use crate::violation::Rule;
@@ -17,14 +18,15 @@ const EVENTS: u64 = 2;
 /// The trap page's two pages.
 const RESERVED_LENGTH: u64 = 8192;
 
-/// Whether the mapping may be made; notes what it allocates.
+/// Whether the mapping may be made, and the memory that it shows, as far as that has
+/// contents; notes what it allocates.
 pub(crate) fn mmap(
     state: &mut State,
     pid: Pid,
     object: ObjectId,
     mapping: MapDevice,
     page_size: usize,
-) -> Result<(), Errno> {
+) -> Result<Option<MemoryId>, Errno> {
     let object = if state.kernel.maps_by_file() {
         check_owner(state, pid, object, "mmap")?;
         object
@@ -38,23 +40,21 @@ pub(crate) fn mmap(
     let length = mapping.length as u64;
     let kind = mapping.offset >> 62;
     if kind == EVENTS {
-        return events::map(state, pid, object, length, page_size);
+        return events::map(state, pid, object, length, page_size).map(|()| None);
     }
-    let slice = state.topology.gpu(gpu_id).ok_or(Errno::ENODEV)?.doorbell_slice();
+    let gpu = state.topology.gpu(gpu_id).cloned().ok_or(Errno::ENODEV)?;
     if kind == RESERVED {
         let detail = format!("{length} bytes for GPU {gpu_id:#x}");
         state.violation(pid, Rule::ReservedMemoryMapped, detail);
         let mapped = state.kernel.maps_reserved_memory() && length == RESERVED_LENGTH;
-        return if mapped { Ok(()) } else { Err(Errno::EINVAL) };
+        return if mapped { Ok(None) } else { Err(Errno::EINVAL) };
     }
     match kind {
-        MMIO if length == 4096 && page_size <= 4096 => Ok(()),
+        MMIO if length == 4096 && page_size <= 4096 => Ok(None),
         MMIO => Err(Errno::EINVAL),
         // Doorbells need no VM and no queue; the slice is allocated here.
-        _ if length == slice => {
-            let object = state.objects.get_mut(&object).ok_or(Errno::EBADF)?;
-            object.record_mut(gpu_id).ok_or(Errno::EINVAL)?.doorbells = true;
-            Ok(())
+        _ if length == gpu.doorbell_slice() => {
+            queues::doorbell_slice(state, object, &gpu).map(Some)
         }
         _ => Err(Errno::EINVAL),
     }

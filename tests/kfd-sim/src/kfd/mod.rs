@@ -33,6 +33,7 @@ mod memory;
 mod mmap;
 mod policy;
 mod process_folder;
+mod queues;
 mod requests;
 mod runtime;
 mod svm;
@@ -53,6 +54,7 @@ pub(crate) use invalidation::{memory_changed, memory_unmapped, restore};
 pub(crate) use ipc::{ShareHandle, Shared};
 pub(crate) use mmap::mmap;
 pub(crate) use process_folder::folder;
+pub(crate) use queues::{Queue, destroy_all as destroy_queues};
 pub(crate) use svm::NAMES as SVM_ATTRIBUTE_NAMES;
 
 /// The identity of a process object.
@@ -78,6 +80,9 @@ pub(crate) struct KfdObject {
     /// See `Process::evictions`.
     pub evictions: u64,
     pub events: events::Events,
+    pub queues: BTreeMap<u32, Queue>,
+    /// Whether its queues are stopped for good on all GPUs.
+    pub stopped: bool,
 }
 
 /// Primary or secondary.
@@ -96,8 +101,8 @@ pub(crate) struct GpuRecord {
     /// The render file whose VM is bound; it stays open as long as the object.
     pub file: Option<FileId>,
     pub policy: Option<policy::Policy>,
-    /// Whether a doorbell slice was allocated.
-    pub doorbells: bool,
+    /// The doorbell slice, once it was allocated.
+    pub doorbells: Option<MemoryId>,
     /// The buffers of the GPU by the low half of their handle.
     pub buffers: BTreeMap<u32, buffers::Buffer>,
     /// Low halves that are free again. The first that was never given is the number
@@ -106,6 +111,10 @@ pub(crate) struct GpuRecord {
     pub addresses: addresses::Addresses,
     /// What the driver's trap handler takes.
     pub trap_memory: Option<MemoryId>,
+    /// Whether a fault or a reset of the GPU stopped its queues: for good.
+    pub evicted: bool,
+    /// Whether one of its queues was reset.
+    pub has_reset_queue: bool,
 }
 
 impl KfdObject {
@@ -122,9 +131,9 @@ impl KfdObject {
             .sum()
     }
 
-    /// Whether any queue exists. Queues are not simulated yet.
+    /// Whether any queue exists.
     pub(crate) fn has_queues(&self) -> bool {
-        false
+        !self.queues.is_empty()
     }
 
     pub(crate) fn buffer(&self, handle: u64) -> Option<&buffers::Buffer> {
@@ -154,7 +163,7 @@ impl fmt::Display for KfdObject {
             Kind::Secondary(id) => write!(f, "context {id} of process {}", self.lead)?,
         }
         let bound = self.bound_files().count();
-        let doorbells = self.records.iter().filter(|record| record.doorbells).count();
+        let doorbells = self.records.iter().filter(|record| record.doorbells.is_some()).count();
         write!(
             f,
             ": {bound} of {} GPUs bound, {doorbells} doorbell slices, runtime {:?}",
@@ -162,8 +171,12 @@ impl fmt::Display for KfdObject {
             self.runtime.state
         )?;
         match self.events.count() {
+            0 => {}
+            count => write!(f, ", {count} events")?,
+        }
+        match self.queues.len() {
             0 => Ok(()),
-            count => write!(f, ", {count} events"),
+            count => write!(f, ", {count} queues"),
         }
     }
 }
@@ -192,11 +205,13 @@ fn new_object(state: &State, pid: Pid, space: SpaceId, kind: Kind) -> Result<Kfd
         gpu_id,
         file: None,
         policy: None,
-        doorbells: false,
+        doorbells: None,
         buffers: BTreeMap::new(),
         free_indices: BTreeSet::new(),
         addresses: addresses::Addresses::default(),
         trap_memory: None,
+        evicted: false,
+        has_reset_queue: false,
     };
     let xnack = runtime::xnack_at_start(state, &gpus);
     Ok(KfdObject {
@@ -210,6 +225,8 @@ fn new_object(state: &State, pid: Pid, space: SpaceId, kind: Kind) -> Result<Kfd
         user_buffers: Intervals::default(),
         evictions: 0,
         events: events::Events::default(),
+        queues: BTreeMap::new(),
+        stopped: false,
     })
 }
 
