@@ -64,6 +64,9 @@ pub struct Options {
     /// Whether every page of memory that is registered is read once, so that a
     /// wrong range fails there.
     pub check_user_pointers: bool,
+    /// How long an engine that was given packets may make no progress before it is given
+    /// up, in ms.
+    pub engine_patience_ms: u32,
     /// Where messages for people go.
     pub logger: Logger,
 }
@@ -85,6 +88,7 @@ impl Default for Options {
             disable_cache: false,
             zero_frame_buffer: false,
             check_user_pointers: false,
+            engine_patience_ms: 10_000,
             logger: Logger::SILENT,
         }
     }

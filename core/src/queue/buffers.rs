@@ -183,7 +183,10 @@ pub(super) fn unmake<P: Platform>(access: &Access<'_, P>, buffers: &Buffers) {
 
 /// Memory of one kind, mapped on the queue's GPU. On machines whose GPUs share the
 /// process's memory it is that.
-fn allocate<P: Platform>(
+///
+/// # Errors
+/// NO_MEMORY with the reason.
+pub(super) fn allocate<P: Platform>(
     access: &Access<'_, P>,
     node: &QueueNode,
     size: u64,

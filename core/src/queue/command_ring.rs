@@ -82,16 +82,20 @@ impl<M: AsRef<[AtomicU32]>, P: CommandPointers> CommandRing<M, P> {
     /// Dwords that can be placed now, in one piece or not.
     #[must_use]
     pub fn free_dwords(&self) -> u32 {
-        let read = self.form.read_place(self.pointers.read_pointer(), self.mask);
-        let used = self.place().wrapping_sub(read) & self.mask;
+        let used = self.place().wrapping_sub(self.read_place()) & self.mask;
         self.mask.saturating_sub(used)
+    }
+
+    /// How far the engine has read, in dwords from the ring's start.
+    #[must_use]
+    pub fn read_place(&self) -> u32 {
+        self.form.read_place(self.pointers.read_pointer(), self.mask)
     }
 
     /// Whether the engine has read all that was submitted.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        let read = self.form.read_place(self.pointers.read_pointer(), self.mask);
-        read == self.submitted as u32 & self.mask
+        self.read_place() == self.submitted as u32 & self.mask
     }
 
     /// Places a packet, which the engine sees after the next

@@ -14,10 +14,10 @@
 //! - [`packets`]: what goes into the rings, for each generation.
 //! - [`plan`]: the blocks that make and change a queue, and where its doorbell is.
 //! - [`mapped`]: the same rings and pointers as they lie in mapped memory; the only
-//!   place here with unsafe code but for the headers in `buffers`.
+//!   pure one with unsafe code.
 //!
 //! # With a driver
-//! `calls` is the face; `buffers` makes control block, end-of-pipe buffer and save
+//! [`command_queue`] is a queue with all that belongs to it. `calls` is the face; `buffers` makes control block, end-of-pipe buffer and save
 //! area, `doorbells` maps a GPU's doorbells once, `books` remember the queues by the
 //! address of their control block, which is their public id. Each queue is taken by one
 //! call at a time: the driver gives its number anew as soon as it is destroyed.
@@ -39,6 +39,7 @@ pub mod aql_ring;
 mod books;
 mod buffers;
 mod calls;
+pub mod command_queue;
 pub mod command_ring;
 mod doorbells;
 pub mod mapped;
