@@ -7,6 +7,7 @@ use hsakmt_core::errno::Errno;
 use hsakmt_core::seam::{Call, Clock, DeviceNode, MapDevice};
 
 use crate::address_space::Shown;
+use crate::defect::Defect;
 use crate::descriptor::{File, FileId};
 use crate::dma_buf;
 use crate::drm;
@@ -30,6 +31,9 @@ pub(crate) fn open(state: &mut State, pid: Pid, node: DeviceNode) -> Result<u32,
     }
     if let Some((_, errno)) = state.open_errors.get(&node_key(node)) {
         return Err(*errno);
+    }
+    if state.has(Defect::NoPermission) {
+        return Err(Errno::EACCES);
     }
     if state.is_hidden(pid, node) {
         return Err(Errno::EPERM);

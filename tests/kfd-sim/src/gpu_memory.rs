@@ -142,7 +142,8 @@ fn system_limit(topology: &Topology) -> u64 {
 /// What of a GPU's VRAM buffers may take.
 fn vram_limit(topology: &Topology, gpu: &Gpu) -> u64 {
     let all: u64 = topology.gpus().map(|(_, gpu)| gpu.vram).sum();
-    gpu.vram.saturating_sub((all >> 14).max(LEAST_PAGE_TABLES))
+    let tables = (all >> 14).max(LEAST_PAGE_TABLES);
+    gpu.vram.saturating_sub(gpu.missing_vram).saturating_sub(tables)
 }
 
 impl GpuMemory {

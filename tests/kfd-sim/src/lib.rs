@@ -55,6 +55,27 @@
 //! (`gpu_events`). A wait sleeps on the host's futex without the machine's lock;
 //! [`SimPlatform::advance`] is for a platform that has locks of its own.
 //!
+//! # Broken machines
+//! `fault=NAME` in a profile, once or more, or [`Machine::set_defect`] breaks
+//! something of the kernel or of the last GPU. The names:
+//!
+//! | name | what is broken |
+//! |---|---|
+//! | `no-permission` | every open of a device is EACCES |
+//! | `vm-busy` | ACQUIRE_VM is EBUSY |
+//! | `vram-short` | three quarters of the VRAM cannot be had |
+//! | `map-partial` | MAP stops with ENOMEM before the GPU, and n_success is short |
+//! | `link-missing` | no links with other GPUs in sysfs, and no peer mappings |
+//! | `events-exhausted` | there are slots for seven events |
+//! | `cwsr-size` | sysfs tells another save area than CREATE_QUEUE wants |
+//! | `wrong-data` | copies change a bit of their last byte |
+//! | `stuck-engine` | copy engine 0 never progresses |
+//! | `lost-interrupt` | packets are executed, their interrupts lost |
+//! | `memory-fault` | copies fault at their destination |
+//! | `doorbell-dead` | doorbells reach nobody |
+//! | `reset-midway` | the GPU is reset after six packets |
+//! | `slow-copy` | copies take a second for 16 MiB |
+//!
 //! # Layers
 //! `platform` (the seams) calls `device` (open, ioctl, mmap up to the driver),
 //! which calls `kfd` and `drm`; files come from `sysfs`. All of them work on
@@ -69,6 +90,7 @@ extern crate std;
 
 mod address_space;
 mod cpu_mapping;
+mod defect;
 mod descriptor;
 mod device;
 mod dma_buf;
@@ -96,6 +118,7 @@ mod topology;
 mod user_memory;
 mod violation;
 
+pub use defect::Defect;
 pub use descriptor::{Descriptor, FileId};
 pub use gpu_events::EventView;
 pub use gpu_view::{GpuView, Seen, Sight, SvmView};

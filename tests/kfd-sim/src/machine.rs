@@ -11,6 +11,7 @@ use hsakmt_core::seam::{DeviceNode, Os};
 use spin::{Mutex, MutexGuard};
 
 use crate::address_space::{AddressSpace, SpaceId};
+use crate::defect::{self, Defect};
 use crate::descriptor::{File, FileId};
 use crate::dma_buf;
 use crate::drm::{self, GemHandles, Syncobjs};
@@ -83,6 +84,7 @@ pub(crate) struct State {
     /// Changes with the number of topology reads until they happen.
     pub scheduled: Vec<(u32, Change)>,
     pub conditions: BTreeSet<Condition>,
+    pub defects: BTreeSet<Defect>,
     /// What opens of a node answer, whatever else holds: file modes and lost devices.
     pub open_errors: BTreeMap<u64, (DeviceNode, Errno)>,
     pub files: BTreeMap<FileId, File>,
@@ -118,15 +120,18 @@ impl Machine {
     pub fn new(profile: &Profile) -> Machine {
         // kernel-rules section 5: 1 after boot, one more for each GPU added.
         let booted = 1 + profile.topology.gpus().count() as u64;
+        let mut profile = profile.clone();
+        defect::break_topology(&mut profile.topology, &profile.defects);
         let state = State {
             kernel: profile.kernel,
             topology: profile.topology.clone(),
-            tree: sysfs::build(profile),
+            tree: sysfs::build(&profile),
             generation: profile.captured.generation().unwrap_or(booted),
             generation_on_every_read: false,
             not_ready: BTreeSet::new(),
             scheduled: Vec::new(),
             conditions: BTreeSet::new(),
+            defects: profile.defects.clone(),
             open_errors: BTreeMap::new(),
             files: BTreeMap::new(),
             vms: BTreeMap::new(),

@@ -70,6 +70,11 @@ pub struct Gpu {
     pub apu: bool,
     /// The chip can do SVM (device-private memory registered, or APU).
     pub svm_capable: bool,
+    /// Bytes of the VRAM that no buffer gets, though sysfs tells of them: 0 unless it is
+    /// broken.
+    pub missing_vram: u64,
+    /// What sysfs tells of the save area, where that is not what the driver wants.
+    pub published_save_area: Option<SaveArea>,
     /// Numbers that only the render node tells.
     pub render: RenderNumbers,
 }

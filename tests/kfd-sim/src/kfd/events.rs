@@ -13,6 +13,7 @@ use hsakmt_core::seam::Clock;
 
 use super::dispatch::Request;
 use super::{KfdObject, ObjectId, buffers};
+use crate::defect::{Defect, EVENT_SLOTS_LEFT};
 use crate::gpu_memory::Place;
 use crate::machine::{State, Write};
 use crate::process::Pid;
@@ -181,13 +182,15 @@ pub(super) fn create(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
         take_page(request, handle)?;
     }
     let has_slot = kind == SIGNAL || kind == DEBUG;
+    let fewer = request.state.has(Defect::EventsExhausted);
     let events = &mut request.object_mut()?.events;
     if has_slot && events.page == Page::None {
         events.page = Page::Kernel;
         events.slots = FIRST_SLOTS;
     }
     let mut ids = if has_slot {
-        FIRST_SIGNAL..u32::try_from(events.slots).unwrap_or(FIRST_OTHER)
+        let slots = if fewer { events.slots.min(EVENT_SLOTS_LEFT) } else { events.slots };
+        FIRST_SIGNAL..u32::try_from(slots).unwrap_or(FIRST_OTHER)
     } else {
         FIRST_OTHER..i32::MAX as u32
     };

@@ -9,9 +9,11 @@ use hsakmt_core::errno::Errno;
 use super::buffers::{Buffer, split};
 use super::dispatch::Request;
 use super::invalidation;
+use crate::defect::Defect;
 use crate::descriptor::FileId;
 use crate::gpu_memory::Place;
 use crate::gpu_vm::Shows;
+use crate::topology::Gpu;
 use crate::violation::Rule;
 
 /// The driver copies the array in one piece, which slab allocation limits.
@@ -88,6 +90,9 @@ fn map_on(request: &mut Request<'_, '_, '_>, devices: &Devices, gpu_id: u32) -> 
         return Ok(());
     }
     check_attach(request, &wanted, devices.gpu_id, gpu_id)?;
+    if request.state.gpu_has(gpu_id, Defect::MapPartial) {
+        return Err(Errno::ENOMEM);
+    }
     let shows = Shows::Buffer { object: request.id, handle: handle(devices) };
     let vm = request.state.vms.get_mut(&file).ok_or(Errno::ENODEV)?;
     let mut done = Vec::new();
@@ -126,6 +131,10 @@ fn check_attach(
     let on_device = matches!(buffer.place, Place::Vram | Place::CarveOut | Place::Registers);
     if owner.is_same_device(gpu) || gpu.apu || !on_device {
         return Ok(());
+    }
+    let broken = |gpu: &Gpu| request.state.gpu_has(gpu.id, Defect::LinkMissing);
+    if broken(owner) || broken(gpu) {
+        return Err(Errno::EINVAL);
     }
     let hive = owner.properties.hive_id;
     let over_xgmi = buffer.place == Place::Vram && hive != 0 && hive == gpu.properties.hive_id;

@@ -6,6 +6,7 @@ use alloc::format;
 use hsakmt_core::errno::Errno;
 
 use super::dispatch::Request;
+use crate::defect::Defect;
 use crate::descriptor::File;
 use crate::gpu_memory::{MemoryId, Place};
 use crate::gpu_vm::TRAP_PAGES;
@@ -23,6 +24,9 @@ pub(super) fn acquire(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     let (file, what) = request.state.file(request.pid, descriptor).ok_or(Errno::EINVAL)?;
     if let Some(bound) = request.object()?.gpu(gpu_id)?.file {
         return if bound == file { Ok(0) } else { Err(Errno::EBUSY) };
+    }
+    if request.state.gpu_has(gpu_id, Defect::VmBusy) {
+        return Err(Errno::EBUSY);
     }
     let File::Render { minor, serves } = what else { return Err(Errno::EINVAL) };
     if serves.is_some() {

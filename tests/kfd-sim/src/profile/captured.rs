@@ -226,6 +226,8 @@ impl Keys<'_> {
         let (public, private) =
             if public + private == 0 { (ASSUMED_VRAM, 0) } else { (public, private) };
         Gpu {
+            missing_vram: 0,
+            published_save_area: None,
             id,
             name,
             properties,

@@ -235,6 +235,8 @@ impl Plan {
             num_xcc: xcc,
         };
         let gpu = Gpu {
+            missing_vram: 0,
+            published_save_area: None,
             id: 0,
             name: chip.name.to_owned(),
             properties,

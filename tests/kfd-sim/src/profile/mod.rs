@@ -23,6 +23,7 @@
 //! | `kernel=6.1`, `6.12`, `7.2` | whose rules |
 //! | `kfd=N` | reported KFD minor |
 //! | `svm=0\|1`, `p2p=0\|1`, `xgmi=0\|1`, `secondary=0\|1`, `dkms=0\|1`, `ipc=0\|1` | switches |
+//! | `fault=NAME` | something is broken, see the crate's documentation; more than once is possible |
 //!
 //! `gpus`, `cus`, `vram`, `bar`, `xgmi` and the partitions are each part's own; the other
 //! options are the machine's, in whichever part they stand. An option that is given
@@ -31,11 +32,13 @@
 //! Sizes end with `K`, `M`, `G` or `T` or are bytes.
 
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
+use crate::defect::Defect;
 use crate::kernel::{Kernel, KernelProfile};
 use crate::topology::Topology;
 
@@ -54,6 +57,8 @@ pub struct Profile {
     pub kernel: KernelProfile,
     /// The hardware.
     pub topology: Topology,
+    /// What is broken.
+    pub defects: BTreeSet<Defect>,
     /// Files that are served as they are instead of being generated.
     pub(crate) captured: captured::Files,
 }
@@ -181,6 +186,7 @@ impl Profile {
         let has_gpus = parts.iter().any(|(base, _)| base.chip.is_some());
         let mut plan = Plan::new(sockets, cores, has_gpus);
         let mut given_for_machine = Given::default();
+        let mut defects = BTreeSet::new();
         for (base, options) in parts {
             let mut given_for_part = Given::default();
             let mut part = base.chip.map(|chip| Part::new(*chip, base.devices));
@@ -189,6 +195,11 @@ impl Profile {
                     return Err(ProfileError::EmptyOption);
                 }
                 let (key, value) = option.split_once('=').unwrap_or((option, ""));
+                if key == "fault" {
+                    let defect = Defect::from_name(value);
+                    defects.insert(defect.ok_or_else(|| bad(key, value, "the name of a fault"))?);
+                    continue;
+                }
                 let known = match &mut part {
                     Some(part) => apply_to_part(part, key, value)?,
                     None => None,
@@ -204,7 +215,7 @@ impl Profile {
             plan.parts.extend(part);
         }
         let topology = plan.build(kernel)?;
-        Ok(Profile { kernel, topology, captured: captured::Files::default() })
+        Ok(Profile { kernel, topology, defects, captured: captured::Files::default() })
     }
 
     /// The machine of a captured topology folder, `/sys/class/kfd/kfd/topology`.
@@ -221,7 +232,7 @@ impl Profile {
     ) -> Result<Profile, CapturedTreeError> {
         let captured = captured::Files::new(files)?;
         let topology = captured.topology()?;
-        Ok(Profile { kernel, topology, captured })
+        Ok(Profile { kernel, topology, defects: BTreeSet::new(), captured })
     }
 }
 

@@ -44,7 +44,8 @@ pub(super) fn properties(
     let p = gpu.map_or(&none, |gpu| &gpu.properties);
     let cpu_clock = topology.nodes.iter().find_map(|n| n.cpu.as_ref()).map_or(0, |cpu| cpu.clock);
     let count = |n: usize| n as u64;
-    let save_area = p.save_area(kernel.has_keys_of_7_2());
+    let published = gpu.and_then(|gpu| gpu.published_save_area);
+    let save_area = published.unwrap_or_else(|| p.save_area(kernel.has_keys_of_7_2()));
     let mut lines = Lines::new();
     lines
         .line("cpu_cores_count", node.cpu.as_ref().map_or(0, |cpu| cpu.cores))
