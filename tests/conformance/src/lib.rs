@@ -5,6 +5,7 @@
 //! Linux; files, devices, forks and the driver are simulated.
 
 mod altered;
+pub mod disturbed;
 
 use std::sync::Arc;
 

@@ -5,19 +5,19 @@
 
 use std::cell::Cell;
 
-use hsakmt_conformance::{Alteration, Altered, Mode, Simulated, held, machine};
+use hsakmt_conformance::disturbed::{Disturbed, Run, Scenario};
+use hsakmt_conformance::{Alteration, Altered, Mode, held, machine};
 use hsakmt_core::context::Options;
 use hsakmt_core::errno::Errno;
 use hsakmt_core::error::{Error, Status};
 use hsakmt_core::event::{Event, EventRequest, EventUse, Waited};
-use hsakmt_core::process::{ContextHandle, Guard, Process};
+use hsakmt_core::process::{Guard, Process};
 use hsakmt_core::seam::{
     Call, Driver, Fault, FaultPlan, Faulty, Mapping, OperationKind, Os, Placement, Platform,
     Selector,
 };
 use hsakmt_core::uapi::kfd::{EventData, EventType};
 use hsakmt_linux_shim::Linux;
-use kfd_sim::Machine;
 
 const ERRNOS: [Errno; 8] = [
     Errno::EINTR,
@@ -33,40 +33,8 @@ const ERRNOS: [Errno; 8] = [
 const DISCRETE: &str = "rx7900:gpus=2,cus=2,cpus=1,cores=1,kernel=7.2";
 const OF_THE_DRIVER: &str = "cpu-only:cores=1";
 
-type Disturbed<'p> = Faulty<Simulated, &'p FaultPlan<'static>>;
-
 fn request(kind: EventType) -> EventRequest {
     EventRequest { kind, node: 0, manual_reset: true, is_set: false, owner: 1 }
-}
-
-/// A run under one fault.
-struct Run<'a, 'p> {
-    guard: &'a Guard<'a, Disturbed<'p>>,
-    machine: &'a Machine,
-    plan: &'a FaultPlan<'static>,
-    failures: u32,
-    what: String,
-}
-
-impl Run<'_, '_> {
-    /// Makes a call that may be disturbed. After a failure nothing has changed, and
-    /// the call works when it is made again.
-    fn call<R>(&mut self, name: &str, call: impl Fn() -> Result<R, Error>) -> R {
-        let (before, uses) = (held(self.machine), self.guard.event_use());
-        let struck = self.plan.struck();
-        match call() {
-            Ok(answer) => answer,
-            Err(error) => {
-                let what = format!("{}, {name}: {error}", self.what);
-                assert!(self.plan.struck() > struck, "{what}: without a fault");
-                // The driver's page stays as it is from the first event on; its mapping is ours.
-                assert_eq!(held(self.machine), before, "{what}");
-                assert_eq!(self.guard.event_use(), uses, "{what}");
-                self.failures += 1;
-                call().unwrap_or_else(|error| panic!("{what}; and again: {error}"))
-            }
-        }
-    }
 }
 
 fn scenario(run: &mut Run<'_, '_>) {
@@ -93,49 +61,11 @@ fn scenario(run: &mut Run<'_, '_>) {
     }
 }
 
-/// Runs the scenario with its k-th operation failing; `None` when it has fewer.
-fn disturbed(profile: &str, mode: Mode, k: u64, errno: Errno) -> Option<u32> {
-    let machine = machine(profile);
-    let plan = FaultPlan::with(Fault::nth(Selector::Any, k, errno)).unwrap();
-    plan.suspend();
-    let process: Process<Disturbed<'_>> = Process::new(Faulty::new(machine.spawn(Linux), &plan));
-    process.open_primary(|| Ok(Options::default())).unwrap();
-    process.primary().unwrap().acquire_machine().unwrap();
-    let before = held(&machine);
-    let handle = match mode {
-        Mode::Primary => ContextHandle::PRIMARY,
-        Mode::Secondary => process.open_secondary(Options::default()).unwrap(),
-    };
-    let guard = process.enter(handle).unwrap();
-    guard.acquire_machine().unwrap();
-    let what = format!("{profile} {mode:?}, operation {k}, {errno}");
-    let mut run = Run { guard: &guard, machine: &machine, plan: &plan, failures: 0, what };
-    plan.resume();
-    scenario(&mut run);
-    let failures = run.failures;
-    plan.suspend();
-    drop(guard);
-    if mode == Mode::Secondary {
-        process.close_secondary(handle).unwrap();
-        assert_eq!(held(&machine), before, "{profile} {mode:?}, {k}, {errno}");
-    }
-    process.close_primary().unwrap();
-    machine.assert_no_violations();
-    (plan.struck() != 0).then_some(failures)
-}
-
-fn every_operation(profile: &str, mode: Mode) {
-    for errno in ERRNOS {
-        let mut failed = 0;
-        let mut k = 1;
-        while let Some(failures) = disturbed(profile, mode, k, errno) {
-            failed += failures;
-            k += 1;
-        }
-        println!("{profile} {mode:?} {errno}: {k} operations, {failed} failures");
-        let restarted = errno == Errno::EINTR;
-        assert!(failed >= 10 || restarted && k > 10, "{errno}: {failed} of {k}");
-    }
+/// The driver's page stays as it is from the first event on; its mapping is ours.
+fn every_operation(profile: &'static str, mode: Mode) {
+    let state = |guard: &Guard<'_, Disturbed<'_>>| format!("{:?}", guard.event_use());
+    Scenario { profile, prepare: |_| Vec::new(), run: scenario, state }
+        .every_operation(mode, &ERRNOS, 10);
 }
 
 #[test]

@@ -263,6 +263,13 @@ impl AddressSpace {
         pieces.iter().all(|piece| piece.map_or(!self.complete, |mapped| mapped.allows(protection)))
     }
 
+    /// Whether the kernel can copy to all of an interval (`copy_to_user`): unlike the
+    /// fetching of pages that takes mappings of devices, too.
+    pub(crate) fn takes_copies(&self, start: usize, end: usize) -> bool {
+        let writable = |mapped: Mapped| mapped.protection.contains(Protection::WRITE);
+        self.pieces(start, end).iter().all(|piece| piece.map_or(!self.complete, writable))
+    }
+
     /// The part of an interval that is one area of memory with this address in
     /// it. Memory of the host reaches as far as nothing is mapped.
     pub(crate) fn memory_around(

@@ -639,9 +639,8 @@ pub(super) fn wave_state(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno
         let at = address.saturating_add(die * stride);
         let page = (at / PAGE * PAGE) as usize;
         let space = request.state.space_of(request.pid).ok_or(Errno::EFAULT)?;
-        let writable = hsakmt_core::seam::Protection::WRITE;
         let end = page.saturating_add(PAGE as usize);
-        if at == 0 || !is_user_address(at) || !space.allows(page, end, writable) {
+        if at == 0 || !is_user_address(at) || !space.takes_copies(page, end) {
             return Err(Errno::EFAULT);
         }
         request.state.writes.push(Write::Process(at, header.clone()));
