@@ -39,6 +39,7 @@
 //! - [`context`]: everything between an open and a close: the options, the
 //!   version, the machine with its topology and apertures.
 //! - [`memory`]: a context's memory: addresses, buffers, mappings, registrations.
+//! - [`copy`]: copies between memory of the process and of GPUs.
 //! - [`queue`]: what can be decided of queues without a driver: the sizes of their
 //!   buffers, the blocks that make them, rings and doorbells, packets.
 //! - [`event`]: a context's events: the event page, waits, callbacks.
@@ -60,7 +61,7 @@
 //!   Allocation is fallible and becomes NO_MEMORY.
 //! - A failed call leaves everything as it was.
 //! - Unsafe code is denied, except in `lock`, `set_once`, `process`,
-//!   `process::slot` and `queue::mapped`, each with its argument at the top.
+//!   `process::slot`, `queue::mapped` and `copy`, each with its argument at the top.
 //!
 //! [`Os`]: seam::Os
 //! [`Driver`]: seam::Driver
@@ -68,6 +69,7 @@
 extern crate alloc;
 
 pub mod context;
+pub mod copy;
 pub mod errno;
 pub mod error;
 pub mod event;

@@ -3,8 +3,8 @@
  * What this library adds to the HSA kernel-mode thunk interface.
  *
  * The names begin with hsaKmtExt, HsaExt or HSA_EXT. A structure that grows begins with its size: a
- * caller sets it to sizeof, and nothing beyond it is written. But for events, these functions need
- * no open library, and may be called at any time by any thread, from a callback too.
+ * caller sets it to sizeof, and nothing beyond it is written. But for copies and events, these
+ * functions need no open library, and may be called at any time by any thread, from a callback too.
  */
 #ifndef HSAKMT_EXT_H
 #define HSAKMT_EXT_H
@@ -54,6 +54,50 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetLastError(HsaExtErrorDetail *Detail);
 /* Tells the newest failure of the calling thread on one context.
    HSAKMT_STATUS_INVALID_PARAMETER also if ctx is NULL. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetLastErrorCtx(HsaKFDContext *ctx, HsaExtErrorDetail *Detail);
+#endif
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Copies                                                                                         */
+/* ---------------------------------------------------------------------------------------------- */
+
+/* Who copies memory. */
+typedef enum _HsaExtCopyPath {
+    /* Whoever can, the CPU first. */
+    HSA_EXT_COPY_BY_ANY = 0,
+    /* The calling thread. */
+    HSA_EXT_COPY_BY_CPU = 1,
+    /* An engine of a GPU. */
+    HSA_EXT_COPY_BY_ENGINE = 2
+} HsaExtCopyPath;
+
+/* How memory is to be copied. */
+typedef struct _HsaExtCopyOptions {
+    /* In: sizeof(HsaExtCopyOptions). */
+    HSAuint32 Size;
+    /* In: an HsaExtCopyPath. */
+    HSAuint32 Path;
+    /* Out, if the call succeeds: who copied. */
+    HSAuint32 PathTaken;
+    /* Zero. */
+    HSAuint32 Reserved;
+} HsaExtCopyOptions;
+
+/* Copies bytes between memory of the process and memory that the library allocated, registered or
+   took in, at any addresses; the ranges may overlap. Each lies within one allocation, or within
+   memory of the process alone. When the call returns, what is started on a GPU sees the copy, and
+   a copy out of video memory has what GPUs wrote before the call. Options may be NULL.
+   INVALID_PARAMETER for a range that leaves its allocation or that is addresses without memory,
+   NOT_SUPPORTED for memory that the path does not reach: the CPU reaches video memory with
+   HostAccess. Nothing is copied then. As with memmove the caller keeps both ranges allocated until
+   the call returns. The library must be open. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtCopyMemory(void *Destination, const void *Source,
+                                            HSAuint64 SizeInBytes, HsaExtCopyOptions *Options);
+
+#if HSAKMT_ABI_GENERATION >= 2026
+/* The same on one context. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtCopyMemoryCtx(HsaKFDContext *ctx, void *Destination,
+                                               const void *Source, HSAuint64 SizeInBytes,
+                                               HsaExtCopyOptions *Options);
 #endif
 
 /* ---------------------------------------------------------------------------------------------- */

@@ -404,6 +404,19 @@ macro_rules! export {
                 Callback: $crate::types::HsaExtEventCallback,
                 User: *mut ::core::ffi::c_void,
             ) => set_event_callback_of;
+            fn hsaKmtExtCopyMemory(
+                Destination: *mut ::core::ffi::c_void,
+                Source: *const ::core::ffi::c_void,
+                SizeInBytes: u64,
+                Options: *mut $crate::types::HsaExtCopyOptions,
+            ) => copy_memory;
+            fn hsaKmtExtCopyMemoryCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                Destination: *mut ::core::ffi::c_void,
+                Source: *const ::core::ffi::c_void,
+                SizeInBytes: u64,
+                Options: *mut $crate::types::HsaExtCopyOptions,
+            ) => copy_memory_of;
             fn hsaKmtExtGetEventUse(InUse: *mut u32, Limit: *mut u32) => event_use;
             fn hsaKmtExtGetEventUseCtx(
                 ctx: *mut $crate::types::HsaKFDContext,

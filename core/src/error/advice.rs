@@ -66,6 +66,10 @@ impl Error {
             (Operation::MapMemory, Object::Address(_), Some(Errno::EEXIST)) => {
                 c"something is mapped at this address already"
             }
+            (Operation::Copy, Object::Address(_), None) => {
+                c"whoever is to copy does not reach this memory: allocate it with host access for \
+                  the CPU, or map it on a GPU that has an engine"
+            }
             (Operation::Allocate, ..) => c"the process has no memory left for the library",
             (_, _, Some(Errno::EMFILE)) => c"too many open descriptors: raise RLIMIT_NOFILE",
             _ => return None,

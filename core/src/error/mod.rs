@@ -115,6 +115,8 @@ pub enum Operation {
     LookUp,
     /// Handing packets to an engine.
     Submit,
+    /// Copying memory.
+    Copy,
 }
 
 impl Operation {
@@ -146,6 +148,7 @@ impl Operation {
             Operation::LookUp => 17,
             Operation::OverrideGfx => 18,
             Operation::Submit => 19,
+            Operation::Copy => 20,
         }
     }
 
@@ -172,6 +175,7 @@ impl Operation {
             17 => Operation::LookUp,
             18 => Operation::OverrideGfx,
             19 => Operation::Submit,
+            20 => Operation::Copy,
             _ if code >= Self::FIRST_REQUEST => Operation::Execute(Request(code)),
             _ => return None,
         })
@@ -202,6 +206,7 @@ impl fmt::Display for Operation {
             Operation::LookUp => "look up",
             Operation::OverrideGfx => "override the gfx version",
             Operation::Submit => "submit packets",
+            Operation::Copy => "copy memory",
         })
     }
 }

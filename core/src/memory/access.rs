@@ -126,7 +126,7 @@ impl<'a, P: Platform> Access<'a, P> {
     }
 
     #[inline]
-    pub(super) fn os(&self) -> &'a P::Os {
+    pub(crate) fn os(&self) -> &'a P::Os {
         self.channel.os()
     }
 

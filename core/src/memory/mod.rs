@@ -34,7 +34,8 @@
 //!
 //! # Layers
 //! `calls` is the face; `allocate`, `free`, `map`, `register`, `svm`, `query`, `share`,
-//! `ipc` do the work of an `Access` (context, way to the driver, books); `books` has the lock and
+//! `ipc` do the work of an `Access` (context, way to the driver, books); `reach` says what a
+//! range is and who reaches it; `books` has the lock and
 //! the rule of turns; `spans`, `regions`, `free_space`, `free_ranges` manage
 //! addresses; `buffers` are the driver's, `pages` the process's; `tree` is the ordered
 //! map below all of them.
@@ -58,6 +59,7 @@ mod objects;
 mod pages;
 mod pointer;
 mod query;
+mod reach;
 mod regions;
 mod register;
 mod share;
@@ -72,6 +74,7 @@ pub use flags::MemoryFlags;
 pub(crate) use gpu_set::GpuSet;
 pub use ipc::{SharedHandle, SharedMemory};
 pub use pointer::{PointerInfo, PointerKind};
+pub(crate) use reach::Extent;
 pub use share::{BufferInfo, ExportedBuffer, ImportedBuffer};
 
 /// What is to be allocated.

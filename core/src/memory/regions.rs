@@ -158,6 +158,12 @@ impl Regions {
         try_push(&mut self.reserved, region)
     }
 
+    /// Whether some of these addresses are in a region.
+    pub(super) fn have_part_of(&self, start: u64, end: u64) -> bool {
+        let mut regions = self.reserved.iter();
+        regions.any(|it| it.start < end && it.start.saturating_add(it.length) > start)
+    }
+
     /// The regions, to be given back.
     pub(super) fn take_all(&mut self) -> Vec<Reserved> {
         self.space = FreeSpace::new();

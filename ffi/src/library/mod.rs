@@ -2,6 +2,7 @@
 
 mod array;
 mod context;
+mod copy;
 mod detail;
 mod environment;
 mod event;

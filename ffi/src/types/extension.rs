@@ -73,6 +73,32 @@ open_enum! {
 pub type HsaExtLogSink =
     Option<unsafe extern "C" fn(User: *mut c_void, Level: u32, Message: *const c_char)>;
 
+open_enum! {
+    /// Who copies memory.
+    pub struct HsaExtCopyPath: u32 {
+        /// Whoever can, the CPU first.
+        HSA_EXT_COPY_BY_ANY as ANY = 0,
+        /// The calling thread.
+        HSA_EXT_COPY_BY_CPU as CPU = 1,
+        /// An engine of a GPU.
+        HSA_EXT_COPY_BY_ENGINE as ENGINE = 2,
+    }
+}
+
+/// How memory is to be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct HsaExtCopyOptions {
+    /// Size of this structure in bytes; the caller sets it.
+    pub Size: u32,
+    /// Who is to copy.
+    pub Path: HsaExtCopyPath,
+    /// Who did; written if the call succeeds.
+    pub PathTaken: HsaExtCopyPath,
+    /// Zero.
+    pub Reserved: u32,
+}
+
 /// A finished call of an exported function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros, Immutable, KnownLayout)]
 #[repr(C)]

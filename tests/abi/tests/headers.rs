@@ -12,7 +12,9 @@ use hsakmt_abi_tests::{facts, rust_names};
 const INCLUDES: &str = "#include \"hsakmtctx.h\"\n#include \"hsakmt_ext.h\"\n";
 
 /// The functions of hsakmt_ext.h, and the first generation that has each.
-const EXTENSIONS: [(u32, &str); 10] = [
+const EXTENSIONS: [(u32, &str); 12] = [
+    (523, "hsaKmtExtCopyMemory"),
+    (2026, "hsaKmtExtCopyMemoryCtx"),
     (523, "hsaKmtExtGetEventUse"),
     (2026, "hsaKmtExtGetEventUseCtx"),
     (523, "hsaKmtExtGetLastError"),
@@ -63,12 +65,17 @@ fn sizes_alignments_and_offsets_are_those_of_rust() {
 fn the_numbers_of_the_extensions_are_those_of_rust() {
     let levels = types::HsaExtLogLevel::ENUMERATORS.iter();
     let levels = levels.map(|(name, level)| (*name, level.0 as usize));
+    let paths = types::HsaExtCopyPath::ENUMERATORS.iter();
+    let paths = paths.map(|(name, path)| (*name, path.0 as usize));
     let sizes = [
         ("HSA_EXT_OBJECT_NAME_SIZE", types::HSA_EXT_OBJECT_NAME_SIZE),
         ("HSA_EXT_OPERATION_NAME_SIZE", types::HSA_EXT_OPERATION_NAME_SIZE),
     ];
-    let source: String =
-        levels.chain(sizes).map(|(name, value)| format!("ASSERT({name} == {value});\n")).collect();
+    let source: String = levels
+        .chain(paths)
+        .chain(sizes)
+        .map(|(name, value)| format!("ASSERT({name} == {value});\n"))
+        .collect();
     for (generation, compiler) in every_combination() {
         check(generation, compiler, "levels", &source);
     }
@@ -77,6 +84,9 @@ fn the_numbers_of_the_extensions_are_those_of_rust() {
 #[test]
 fn the_extensions_have_their_signatures() {
     let since_2026 = "
+        ASSERT(IS(&hsaKmtExtCopyMemoryCtx,
+                  HSAKMT_STATUS (*)(HsaKFDContext *, void *, const void *, HSAuint64,
+                                    HsaExtCopyOptions *)));
         ASSERT(IS(&hsaKmtExtGetLastErrorCtx,
                   HSAKMT_STATUS (*)(HsaKFDContext *, HsaExtErrorDetail *)));
         ASSERT(IS(&hsaKmtExtGetEventUseCtx,
@@ -88,6 +98,8 @@ fn the_extensions_have_their_signatures() {
     ";
     let source = "
         ASSERT(IS(&hsaKmtExtGetLastError, HSAKMT_STATUS (*)(HsaExtErrorDetail *)));
+        ASSERT(IS(&hsaKmtExtCopyMemory,
+                  HSAKMT_STATUS (*)(void *, const void *, HSAuint64, HsaExtCopyOptions *)));
         ASSERT(IS(&hsaKmtExtSetLogSink, HSAKMT_STATUS (*)(HsaExtLogSink, void *, HSAuint32)));
         ASSERT(IS(&hsaKmtExtSetTraceSink, HSAKMT_STATUS (*)(HsaExtTraceSink, void *)));
         ASSERT(IS(&hsaKmtExtGetEventUse, HSAKMT_STATUS (*)(HSAuint32 *, HSAuint32 *)));
