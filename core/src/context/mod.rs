@@ -22,6 +22,7 @@ pub(crate) use clocks::clock_counters;
 pub(crate) use reserve::reserve_within;
 pub(crate) use tile::tile_config;
 
+use crate::copy::Copiers;
 use crate::errno::Errno;
 use crate::error::{Error, Failures, Object, Operation, Status};
 use crate::event::{Events, destroy_all};
@@ -50,6 +51,7 @@ pub(crate) struct Context<P: Platform> {
     memory: Memory,
     events: Events,
     queues: Queues,
+    copiers: Copiers,
 }
 
 impl<P: Platform> Context<P> {
@@ -88,6 +90,7 @@ impl<P: Platform> Context<P> {
             memory: Memory::new(0)?,
             events: Events::default(),
             queues: Queues::default(),
+            copiers: Copiers::default(),
         })
     }
 
@@ -122,6 +125,7 @@ impl<P: Platform> Context<P> {
             memory,
             events: Events::default(),
             queues: Queues::default(),
+            copiers: Copiers::default(),
         })
     }
 
@@ -164,6 +168,10 @@ impl<P: Platform> Context<P> {
         &self.queues
     }
 
+    pub(crate) fn copiers(&self) -> &Copiers {
+        &self.copiers
+    }
+
     pub(crate) fn is_secondary(&self) -> bool {
         matches!(self.kind, Kind::Secondary(_))
     }
@@ -180,6 +188,7 @@ impl<P: Platform> Context<P> {
     /// Gives back all that is not the process's.
     pub(crate) fn close(self, platform: &P, residue: &Files<P>, descriptors: &Descriptors) {
         let channel = self.channel(platform, residue, descriptors);
+        self.copiers.forget(channel.os());
         end_all(&channel, &self);
         destroy_all(&channel, &self.events);
         Access::new(channel, &self).free_all();

@@ -51,7 +51,7 @@ pub(super) unsafe fn copy<P: Platform>(
 ///
 /// # Safety
 /// `address` is mapped for reads.
-unsafe fn flush<P: Platform>(access: &Access<'_, P>, gpu_id: u32, address: usize) {
+pub(super) unsafe fn flush<P: Platform>(access: &Access<'_, P>, gpu_id: u32, address: usize) {
     let pages = access.register_pages();
     let page = pages.iter().filter_map(MmioPage::usable).find(|(of, _)| *of == gpu_id);
     match page.and_then(|(_, page)| usize::try_from(page).ok()) {

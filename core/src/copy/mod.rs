@@ -38,6 +38,8 @@ mod bytes;
 mod cpu;
 mod engine;
 
+pub(crate) use engine::Copiers;
+
 use crate::error::{Error, Object, Operation, Status};
 use crate::memory::Extent;
 use crate::process::Guard;
@@ -105,7 +107,7 @@ impl<P: Platform> Guard<'_, P> {
             (Some(CopyPath::Cpu), None, _) => Err(not_reached(destination)),
             (Some(CopyPath::Cpu), ..) => Err(not_reached(source)),
             _ => {
-                engine::copy(&access, &to, &from)?;
+                engine::copy(self, &to, &from)?;
                 Ok(CopyPath::Engine)
             }
         }
