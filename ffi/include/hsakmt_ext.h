@@ -88,7 +88,9 @@ typedef struct _HsaExtCopyOptions {
    a copy out of video memory has what GPUs wrote before the call. Options may be NULL.
    INVALID_PARAMETER for a range that leaves its allocation or that is addresses without memory,
    NOT_SUPPORTED for memory that the path does not reach: the CPU reaches video memory with
-   HostAccess. Nothing is copied then. As with memmove the caller keeps both ranges allocated until
+   HostAccess, an engine what is mapped on one of the GPUs; where no GPU has both ranges, they are
+   copied by way of system memory. Nothing is copied then. UNAVAILABLE if a GPU is reset
+   meanwhile, ERROR if an engine stands still. As with memmove the caller keeps both ranges allocated until
    the call returns. The library must be open. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtExtCopyMemory(void *Destination, const void *Source,
                                             HSAuint64 SizeInBytes, HsaExtCopyOptions *Options);
