@@ -54,6 +54,11 @@ pub trait Alteration {
         os.read_file(path, into, limit, end)
     }
 
+    /// [`Os::flush_wc`].
+    fn flush_wc(&self, os: &impl Os) {
+        os.flush_wc();
+    }
+
     /// [`Driver::execute`].
     ///
     /// # Errors
@@ -191,7 +196,7 @@ impl<P: Platform, A: Alteration> Os for Altered<'_, P, A> {
     }
 
     fn flush_wc(&self) {
-        self.inner.os().flush_wc();
+        self.alteration.flush_wc(self.inner.os());
     }
 }
 

@@ -1,14 +1,19 @@
 //! Copies by the CPU: between all kinds of memory, at all offsets, in the order that
 //! devices need; and what is refused.
 
-use hsakmt_conformance::{Mode, Simulated, machine, process};
+use hsakmt_conformance::{Alteration, Altered, Mode, Simulated, machine, process};
 use hsakmt_core::context::Options;
 use hsakmt_core::copy::{CopyPath, CopyRequest};
+use hsakmt_core::errno::Errno;
 use hsakmt_core::error::{Error, Object, Operation, Status};
 use hsakmt_core::memory::{AllocationRequest, MemoryFlags};
 use hsakmt_core::process::{Guard, Process};
-use hsakmt_core::seam::{Counted, Counters, OperationKind, Platform};
+use hsakmt_core::seam::{
+    Call, Counted, Counters, DeviceNode, Driver, MapDevice, OperationKind, Os, Placement, Platform,
+    Protection,
+};
 use hsakmt_linux_shim::Linux;
+use kfd_sim::Rule;
 
 const PROFILE: &str = "rx7900:gpus=2,cus=2,cpus=1,cores=1,p2p=1,kernel=7.2,svm=0";
 const PAGE: u64 = 4096;
@@ -294,4 +299,136 @@ fn video_memory_is_flushed() {
         }
     }
     process.close_primary().unwrap();
+}
+
+/// Which flushes a platform leaves out.
+struct Without {
+    write_combining: bool,
+    registers: bool,
+}
+
+impl Alteration for Without {
+    fn flush_wc(&self, os: &impl Os) {
+        if !self.write_combining {
+            os.flush_wc();
+        }
+    }
+
+    fn execute<D: Driver>(
+        &self,
+        driver: &D,
+        device: &D::Device,
+        call: &mut Call<'_, '_>,
+    ) -> Result<u32, Errno> {
+        let registers = call.name == "ALLOC_MEMORY_OF_GPU" && call.block[36] & 1 << 4 != 0;
+        if registers && self.registers {
+            return Err(Errno::EINVAL);
+        }
+        driver.execute(device, call)
+    }
+}
+
+/// Copies into video memory and back while stores reach GPUs only by their flushes;
+/// which rules that broke.
+fn broken_without(without: &Without) -> Vec<Rule> {
+    let machine = machine(PROFILE);
+    machine.set_host_data_path(true);
+    // Another process has the page of registers of each GPU.
+    let other = machine.spawn(Linux);
+    let kfd = Driver::open(&other, DeviceNode::Kfd).unwrap();
+    let topology = machine.topology();
+    for (_, gpu) in topology.gpus() {
+        let mapping = MapDevice {
+            placement: Placement::Anywhere,
+            length: PAGE as usize,
+            protection: Protection::READ | Protection::WRITE,
+            offset: u64::from(gpu.id) << 46,
+        };
+        Driver::map(&other, &kfd, mapping).unwrap();
+    }
+    let process = Process::new(Altered::new(machine.spawn(Linux), without));
+    process.open_primary(|| Ok(Options::default())).unwrap();
+    {
+        let guard = process.primary().unwrap();
+        guard.acquire_machine().unwrap();
+        for (node, gpu_id) in gpus(&guard) {
+            let gpu = process.platform().inner().process().gpu(gpu_id);
+            let memory = allocate(&guard, node, VISIBLE, SIZE);
+            guard.map_memory_to_nodes(memory, SIZE, &[node]).unwrap();
+            for round in 0..3 {
+                let source = pattern(round, 9000);
+                let from = source.as_ptr().expose_provenance() as u64;
+                copy(&guard, memory + 100 * round + 17, from, 9000).unwrap();
+                let mut seen = vec![0; 9000];
+                gpu.read(memory + 100 * round + 17, &mut seen).unwrap();
+                let flushed = !without.write_combining && !without.registers;
+                assert_eq!(seen == source, flushed, "{gpu_id:#x}, {round}");
+                gpu.write(memory, &[round as u8 + 1; 8]).unwrap();
+                assert_eq!(bytes(memory, 8), [round as u8 + 1; 8]);
+            }
+        }
+    }
+    process.close_primary().unwrap();
+    let mut rules: Vec<Rule> =
+        machine.take_violations().into_iter().map(|violation| violation.rule).collect();
+    rules.dedup();
+    rules
+}
+
+#[test]
+fn a_missing_flush_is_seen() {
+    let without =
+        |write_combining, registers| broken_without(&Without { write_combining, registers });
+    assert_eq!(without(false, false), []);
+    assert_eq!(without(true, false), [Rule::HostWriteNotFlushed]);
+    assert_eq!(without(false, true), [Rule::HostWriteNotFlushed]);
+}
+
+#[test]
+fn the_order_of_flushes_counts() {
+    let machine = machine(PROFILE);
+    machine.set_host_data_path(true);
+    let process = process(&machine);
+    process.open_primary(|| Ok(Options::default())).unwrap();
+    {
+        let guard = process.primary().unwrap();
+        guard.acquire_machine().unwrap();
+        let (node, gpu_id) = gpus(&guard)[0];
+        let memory = allocate(&guard, node, VISIBLE, SIZE);
+        guard.map_memory(memory, SIZE).unwrap();
+        let register = guard
+            .machine(|machine| Ok(machine.apertures_of(machine.node(node)?).mmio.unwrap().base))
+            .unwrap();
+        let platform = process.platform();
+        let gpu = platform.process().gpu(gpu_id);
+        let store = |value| fill(memory, &[value; 16]);
+        let flush_host_data_path = || fill(register, &[1, 0, 0, 0]);
+        // What the GPU sees, and whether a rule was broken.
+        let seen = || {
+            let mut seen = [0; 16];
+            gpu.read(memory, &mut seen).unwrap();
+            (seen[0], !machine.take_violations().is_empty())
+        };
+        assert_eq!(seen(), (0, false));
+        store(1);
+        assert_eq!(seen(), (0, true));
+        platform.os().flush_wc();
+        assert_eq!(seen(), (0, true));
+        flush_host_data_path();
+        assert_eq!(seen(), (1, false));
+        // The other way round, and stores after the flush.
+        store(2);
+        flush_host_data_path();
+        platform.os().flush_wc();
+        assert_eq!(seen(), (1, true));
+        flush_host_data_path();
+        assert_eq!(seen(), (2, false));
+        store(3);
+        platform.os().flush_wc();
+        store(4);
+        flush_host_data_path();
+        assert_eq!(seen(), (3, true));
+    }
+    process.close_primary().unwrap();
+    machine.take_violations();
 }

@@ -256,6 +256,10 @@ impl GpuMemory {
         (self.vram_used.get(&gpu_id).map_or(0, |vram| vram.bytes), self.gtt_used)
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (MemoryId, &Memory)> {
+        self.memories.iter().map(|(id, memory)| (*id, memory))
+    }
+
     pub(crate) fn get_mut(&mut self, id: MemoryId) -> Option<&mut Memory> {
         self.memories.get_mut(&id)
     }

@@ -13,11 +13,13 @@
 //! Of the process: [`Process::svm_ranges`], [`Process::evictions`],
 //! [`Process::settle`], and [`Process::gpu_access`] as the short form of an access.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::gpu_vm::{GpuRange, Shows};
+use crate::host_memory::HostMemory;
 use crate::kfd::{self, Fault, KfdObject, Kind, MemoryFault, ObjectId, Target};
-use crate::machine::{Contents, State};
+use crate::machine::State;
 use crate::process::Process;
 use crate::svm_ranges::SvmRange;
 
@@ -173,9 +175,15 @@ impl GpuView {
         let mut at = address;
         for part in pieces(address, into.len()) {
             let Some(piece) = into.get_mut(part) else { break };
-            if let Some((host, place)) = self.place(at, false)? {
-                host.read(place, piece).map_err(|_| Fault::NoMemory)?;
-            }
+            let done = match self.target(at, false)? {
+                (Target::Driver, _) | (Target::Process(_), None) => Ok(()),
+                (Target::Process(place), Some(host)) => host.read(place as usize, piece),
+                (Target::Memory(memory, offset), _) => {
+                    let pid = self.process.pid();
+                    self.process.machine().read_contents(pid, memory, offset, piece)
+                }
+            };
+            done.map_err(|_| Fault::NoMemory)?;
             at += piece.len() as u64;
         }
         Ok(())
@@ -189,31 +197,30 @@ impl GpuView {
         let mut at = address;
         for part in pieces(address, from.len()) {
             let Some(piece) = from.get(part) else { break };
-            if let Some((host, place)) = self.place(at, true)? {
-                host.write(place, piece).map_err(|_| Fault::NoMemory)?;
-            }
+            let done = match self.target(at, true)? {
+                (Target::Driver, _) | (Target::Process(_), None) => Ok(()),
+                (Target::Process(place), Some(host)) => host.write(place as usize, piece),
+                (Target::Memory(memory, offset), _) => {
+                    self.process.machine().write_contents(memory, offset, piece)
+                }
+            };
+            done.map_err(|_| Fault::NoMemory)?;
             at += piece.len() as u64;
         }
         Ok(())
     }
 
-    /// Where the host has what an access goes to.
-    fn place(&self, address: u64, write: bool) -> Result<Option<Contents>, Fault> {
-        let machine = self.process.machine();
-        let mut state = machine.lock();
+    /// What an access goes to, and the host that has it.
+    fn target(
+        &self,
+        address: u64,
+        write: bool,
+    ) -> Result<(Target, Option<Arc<dyn HostMemory>>), Fault> {
+        let mut state = self.process.machine().lock();
         let id = find(&state, &self.process, self.context).ok_or(Fault::NoVm)?;
         let target = kfd::target(&mut state, id, self.gpu_id, address, write)
             .inspect_err(|&fault| self.report(&mut state, id, address, fault))?;
-        let host = state.host_memory.clone();
-        drop(state);
-        Ok(match target {
-            Target::Driver => None,
-            Target::Process(place) => host.map(|host| (host, place as usize)),
-            Target::Memory(memory, offset) => {
-                let contents = machine.contents(memory).map_err(|_| Fault::NoMemory)?;
-                contents.map(|(host, start)| (host, start + offset as usize))
-            }
-        })
+        Ok((target, state.host_memory.clone()))
     }
 
     /// What the GPU sees at an address.

@@ -46,6 +46,10 @@
 //! same contents. Without it (a host that only hands out addresses) each CPU mapping
 //! has its own, or none.
 //!
+//! With [`Machine::set_host_data_path`] what the CPU stores to video memory reaches GPUs
+//! only by the flushes that real hardware needs, and a GPU's access that comes before
+//! them is [`Rule::HostWriteNotFlushed`].
+//!
 //! # GPU address spaces
 //! [`Process::gpu`] shows what a GPU sees, and lets it access an address:
 //! [`GpuView`].
@@ -102,6 +106,7 @@ mod gpu_memory;
 mod gpu_view;
 mod gpu_vm;
 mod host;
+mod host_data_path;
 mod host_memory;
 mod intervals;
 mod kernel;

@@ -17,6 +17,7 @@ use crate::dma_buf;
 use crate::drm::{self, GemHandles, Syncobjs};
 use crate::gpu_memory::{GpuMemory, MemoryId};
 use crate::gpu_vm::GpuVm;
+use crate::host_data_path::HostDataPath;
 use crate::host_memory::HostMemory;
 use crate::kernel::KernelProfile;
 use crate::kfd::{self, KfdObject, ObjectId};
@@ -98,6 +99,7 @@ pub(crate) struct State {
     /// Buffers that other processes know by a number.
     pub shared: BTreeMap<kfd::ShareHandle, kfd::Shared>,
     pub host_memory: Option<Arc<dyn HostMemory>>,
+    pub host_data_path: Option<Arc<Mutex<HostDataPath>>>,
     pub objects: BTreeMap<ObjectId, KfdObject>,
     pub spaces: BTreeMap<SpaceId, AddressSpace>,
     pub processes: BTreeMap<Pid, ProcessState>,
@@ -140,6 +142,7 @@ impl Machine {
             syncobjs: BTreeMap::new(),
             shared: BTreeMap::new(),
             host_memory: None,
+            host_data_path: None,
             objects: BTreeMap::new(),
             spaces: BTreeMap::new(),
             processes: BTreeMap::new(),
@@ -195,10 +198,9 @@ impl Machine {
             // What cannot be written was looked at before.
             let _ = match write {
                 Write::Process(at, bytes) => host.write(at as usize, &bytes),
-                Write::Fill(memory, length, byte) => match self.contents(memory) {
-                    Ok(Some((host, start))) => host.write(start, &alloc::vec![byte; length]),
-                    _ => Ok(()),
-                },
+                Write::Fill(memory, length, byte) => {
+                    self.write_contents(memory, 0, &alloc::vec![byte; length])
+                }
             };
         }
     }

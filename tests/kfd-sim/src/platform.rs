@@ -420,6 +420,7 @@ impl<H: Os> Os for SimPlatform<H> {
             self.host.unmap(address, length)
         };
         self.record(done(result), || Operation::Unmap { address, length });
+        self.machine().registers_unmapped(address, length);
         self.machine().discard_host_memory();
         result
     }
@@ -543,6 +544,7 @@ impl<H: Os> Os for SimPlatform<H> {
 
     fn flush_wc(&self) {
         self.host.flush_wc();
+        self.machine().write_combining_emptied();
     }
 }
 
@@ -613,6 +615,9 @@ impl<H: Os> Driver for SimPlatform<H> {
             };
             let over = matches!(mapping.placement, Placement::Replace(_));
             self.seat.machine.lock().put_mapping(pid, address, mapped, over);
+            if let Shown::Device { node, .. } = shown {
+                self.machine().registers_mapped(node, mapping, address);
+            }
             Ok(address)
         });
         let address = result.map(|address| address as u64);

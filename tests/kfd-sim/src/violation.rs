@@ -56,6 +56,10 @@ pub enum Rule {
     /// The driver's event page was mapped though a buffer is the event page
     /// (kernel-rules section 3): the kernel does not check it and misbehaves.
     EventPageMapped,
+    /// A GPU read video memory that the CPU had stored to, before what it stored was
+    /// flushed out of the CPU's buffers and through the host data path (see
+    /// [`Machine::set_host_data_path`](crate::Machine::set_host_data_path)).
+    HostWriteNotFlushed,
     /// The save area of a queue, memory of the process, was unmapped: all queues of the
     /// process stop for good (kernel-rules section 2, CREATE_QUEUE).
     QueueMemoryUnmapped,
