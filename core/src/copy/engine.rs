@@ -333,9 +333,11 @@ impl Plan {
     ) -> Result<(), Error> {
         let copiers = guard.context().copiers();
         // In one order for all threads, so that none waits for one that waits for it.
-        let mut keys = [self.from, self.to];
-        keys.sort_unstable_by_key(|key| key.map(|key| key.gpu_id));
-        let [first, second] = keys;
+        let order = |key: Option<EngineKey>| key.map(|key| key.gpu_id);
+        let (first, second) = match order(self.from) <= order(self.to) {
+            true => (self.from, self.to),
+            false => (self.to, self.from),
+        };
         let second = second.filter(|key| Some(*key) != first);
         let mut taken: [Option<(EngineKey, Engine)>; 2] = [None, None];
         let mut result = Ok(());

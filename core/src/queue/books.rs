@@ -145,13 +145,10 @@ impl Queues {
     /// Gives a taken queue back, or ends it.
     pub(super) fn give<O: Os>(&self, os: &O, id: u64, ended: bool) {
         let mut books = self.books.acquire(os);
-        let mut gone = None;
-        if let Ok(place) = books.place(id) {
-            if ended {
-                gone = Some(books.queues.remove(place));
-            } else if let Some(known) = books.queues.get_mut(place) {
-                known.busy = false;
-            }
+        if ended {
+            books.queues.retain(|known| known.held.id != id);
+        } else if let Some(known) = books.known(id) {
+            known.busy = false;
         }
         let waiters = books.waiters;
         if waiters != 0 {
@@ -161,7 +158,6 @@ impl Queues {
         if waiters != 0 {
             os.futex_wake(&self.turn, u32::MAX);
         }
-        drop(gone);
     }
 
     /// A queue, without taking it.
@@ -197,6 +193,11 @@ impl Queues {
 }
 
 impl Books {
+    fn known(&mut self, id: u64) -> Option<&mut Known> {
+        let place = self.place(id).ok()?;
+        self.queues.get_mut(place)
+    }
+
     fn place(&self, id: u64) -> Result<usize, usize> {
         self.queues.binary_search_by_key(&id, |known| known.held.id)
     }
