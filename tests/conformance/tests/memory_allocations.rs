@@ -1,5 +1,5 @@
 //! B43: every memory of ours that is refused, one after the other, below every
-//! memory call: the call says NO_MEMORY or does without, the machine and the books
+//! memory call, and those of queues: the call says NO_MEMORY or does without, the machine and the books
 //! are as before, and the same call works next.
 
 mod watched;
@@ -13,7 +13,9 @@ use hsakmt_core::errno::Errno;
 use hsakmt_core::error::{Error, Status};
 use hsakmt_core::memory::{AllocationRequest, MemoryFlags};
 use hsakmt_core::process::{ContextHandle, Guard, Process};
-use hsakmt_core::uapi::kfd::{SvmAttribute, SvmAttributeType, SvmFlags};
+use hsakmt_core::queue::QueueOptions;
+use hsakmt_core::queue::plan::{Ring, Share};
+use hsakmt_core::uapi::kfd::{QueueType, SvmAttribute, SvmAttributeType, SvmFlags};
 use hsakmt_linux_shim::Linux;
 use kfd_sim::{Leftovers, Machine};
 use watched::{Watch, Watched};
@@ -388,5 +390,59 @@ fn registrations_and_attributes() {
             };
             every_allocation(profile, false, &scene, needs);
         }
+    }
+}
+
+#[test]
+fn queues() {
+    const RING: u64 = 64 << 10;
+    let create = |stage: &Stage<'_>, ring: u64| {
+        let options = QueueOptions {
+            node: stage.nodes[0],
+            queue_type: QueueType::COMPUTE,
+            share: Share { percentage: 100, priority: 0 },
+            ring: Ring { address: ring, bytes: RING },
+            sdma_engine: 0,
+            metadata_ring_bytes: 0,
+            aql_pointers: None,
+            error_event: 0,
+            error_reason: 0,
+        };
+        Ok(stage.guard.create_queue(&options)?.id)
+    };
+    // A queue was there before, so that the doorbells are.
+    let ring = |stage: &Stage<'_>| {
+        let ring = stage.allocate(("", MemoryFlags::HOST_ACCESS, RING)).unwrap();
+        stage.guard.map_memory_to_nodes(ring, RING, &stage.nodes[..1]).unwrap();
+        stage.guard.destroy_queue(create(stage, ring).unwrap()).unwrap();
+        ring
+    };
+    let free = |stage: &Stage<'_>, ring: u64| {
+        stage.guard.unmap_memory(ring).unwrap();
+        stage.guard.free_memory(ring, RING).unwrap();
+    };
+    for (profile, secondary) in places() {
+        let scene = Scene {
+            name: "create a queue".to_owned(),
+            prepare: &ring,
+            call: &create,
+            clear: &|stage, ring, queue| {
+                stage.guard.destroy_queue(queue).unwrap();
+                free(stage, ring);
+            },
+        };
+        every_allocation(profile, secondary, &scene, Needs::Memory);
+        let queue = Cell::new(0);
+        let scene = Scene {
+            name: "destroy a queue".to_owned(),
+            prepare: &|stage| {
+                let ring = ring(stage);
+                queue.set(create(stage, ring).unwrap());
+                ring
+            },
+            call: &|stage, _| stage.guard.destroy_queue(queue.get()).map(|()| 0),
+            clear: &|stage, ring, _| free(stage, ring),
+        };
+        every_allocation(profile, secondary, &scene, Needs::Nothing);
     }
 }
