@@ -109,7 +109,7 @@ macro_rules! export {
                 AlternatePolicy: u32,
                 MemoryAddressAlternate: *mut ::core::ffi::c_void,
                 MemorySizeInBytes: u64,
-            ) => set_memory_policy;
+            ) => primary.set_memory_policy;
             fn hsaKmtSetMemoryPolicyCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Node: u32,
@@ -117,7 +117,7 @@ macro_rules! export {
                 AlternatePolicy: u32,
                 MemoryAddressAlternate: *mut ::core::ffi::c_void,
                 MemorySizeInBytes: u64,
-            ) => set_memory_policy_of;
+            ) => context.set_memory_policy;
             fn hsaKmtAllocMemory(
                 PreferredNode: u32,
                 SizeInBytes: u64,
@@ -154,38 +154,38 @@ macro_rules! export {
                 MemFlags: $crate::types::HsaMemFlags,
                 MemoryAddress: *mut *mut ::core::ffi::c_void,
             ) => allocate_gtt_of;
-            fn hsaKmtFreeMemory(MemoryAddress: *mut ::core::ffi::c_void, SizeInBytes: u64) => free;
+            fn hsaKmtFreeMemory(MemoryAddress: *mut ::core::ffi::c_void, SizeInBytes: u64) => primary.free;
             fn hsaKmtFreeMemoryCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 MemoryAddress: *mut ::core::ffi::c_void,
                 SizeInBytes: u64,
-            ) => free_of;
-            fn hsaKmtAvailableMemory(Node: u32, AvailableBytes: *mut u64) => available_memory;
+            ) => context.free;
+            fn hsaKmtAvailableMemory(Node: u32, AvailableBytes: *mut u64) => primary.available_memory;
             fn hsaKmtAvailableMemoryCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Node: u32,
                 AvailableBytes: *mut u64,
-            ) => available_memory_of;
+            ) => context.available_memory;
             fn hsaKmtRegisterMemory(MemoryAddress: *mut ::core::ffi::c_void, MemorySizeInBytes: u64)
-                => register;
+                => primary.register;
             fn hsaKmtRegisterMemoryCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 MemoryAddress: *mut ::core::ffi::c_void,
                 MemorySizeInBytes: u64,
-            ) => register_of;
+            ) => context.register;
             fn hsaKmtRegisterMemoryToNodes(
                 MemoryAddress: *mut ::core::ffi::c_void,
                 MemorySizeInBytes: u64,
                 NumberOfNodes: u64,
                 NodeArray: *mut u32,
-            ) => register_to_nodes;
+            ) => primary.register_to_nodes;
             fn hsaKmtRegisterMemoryToNodesCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 MemoryAddress: *mut ::core::ffi::c_void,
                 MemorySizeInBytes: u64,
                 NumberOfNodes: u64,
                 NodeArray: *mut u32,
-            ) => register_to_nodes_of;
+            ) => context.register_to_nodes;
             fn hsaKmtRegisterMemoryWithFlags(
                 MemoryAddress: *mut ::core::ffi::c_void,
                 MemorySizeInBytes: u64,
@@ -197,22 +197,22 @@ macro_rules! export {
                 MemorySizeInBytes: u64,
                 MemFlags: $crate::types::HsaMemFlags,
             ) => register_with_flags_of;
-            fn hsaKmtDeregisterMemory(MemoryAddress: *mut ::core::ffi::c_void) => deregister;
+            fn hsaKmtDeregisterMemory(MemoryAddress: *mut ::core::ffi::c_void) => primary.deregister;
             fn hsaKmtDeregisterMemoryCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 MemoryAddress: *mut ::core::ffi::c_void,
-            ) => deregister_of;
+            ) => context.deregister;
             fn hsaKmtMapMemoryToGPU(
                 MemoryAddress: *mut ::core::ffi::c_void,
                 MemorySizeInBytes: u64,
                 AlternateVAGPU: *mut u64,
-            ) => map;
+            ) => primary.map;
             fn hsaKmtMapMemoryToGPUCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 MemoryAddress: *mut ::core::ffi::c_void,
                 MemorySizeInBytes: u64,
                 AlternateVAGPU: *mut u64,
-            ) => map_of;
+            ) => context.map;
             fn hsaKmtMapMemoryToGPUNodes(
                 MemoryAddress: *mut ::core::ffi::c_void,
                 MemorySizeInBytes: u64,
@@ -254,21 +254,21 @@ macro_rules! export {
             fn hsaKmtQueryPointerInfo(
                 Pointer: *const ::core::ffi::c_void,
                 PointerInfo: *mut $crate::types::HsaPointerInfo,
-            ) => pointer_info;
+            ) => primary.pointer_info;
             fn hsaKmtQueryPointerInfoCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Pointer: *const ::core::ffi::c_void,
                 PointerInfo: *mut $crate::types::HsaPointerInfo,
-            ) => pointer_info_of;
+            ) => context.pointer_info;
             fn hsaKmtSetMemoryUserData(
                 Pointer: *const ::core::ffi::c_void,
                 UserData: *mut ::core::ffi::c_void,
-            ) => set_user_data;
+            ) => primary.set_user_data;
             fn hsaKmtSetMemoryUserDataCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Pointer: *const ::core::ffi::c_void,
                 UserData: *mut ::core::ffi::c_void,
-            ) => set_user_data_of;
+            ) => context.set_user_data;
             fn hsaKmtReplaceAsanHeaderPage(addr: *mut ::core::ffi::c_void) => swap_header_page;
             fn hsaKmtReplaceAsanHeaderPageCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
@@ -300,42 +300,42 @@ macro_rules! export {
                 ManualReset: bool,
                 IsSignaled: bool,
                 Event: *mut *mut $crate::types::HsaEvent,
-            ) => create_event;
+            ) => primary.create_event;
             fn hsaKmtCreateEventCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 EventDesc: *mut $crate::types::HsaEventDescriptor,
                 ManualReset: bool,
                 IsSignaled: bool,
                 Event: *mut *mut $crate::types::HsaEvent,
-            ) => create_event_of;
+            ) => context.create_event;
             fn hsaKmtDestroyEvent(
                 Event: *mut $crate::types::HsaEvent,
-            ) => destroy_event;
+            ) => primary.destroy_event;
             fn hsaKmtDestroyEventCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Event: *mut $crate::types::HsaEvent,
-            ) => destroy_event_of;
+            ) => context.destroy_event;
             fn hsaKmtSetEvent(
                 Event: *mut $crate::types::HsaEvent,
-            ) => set_event;
+            ) => primary.set_event;
             fn hsaKmtSetEventCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Event: *mut $crate::types::HsaEvent,
-            ) => set_event_of;
+            ) => context.set_event;
             fn hsaKmtResetEvent(
                 Event: *mut $crate::types::HsaEvent,
-            ) => reset_event;
+            ) => primary.reset_event;
             fn hsaKmtResetEventCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Event: *mut $crate::types::HsaEvent,
-            ) => reset_event_of;
+            ) => context.reset_event;
             fn hsaKmtQueryEventState(
                 Event: *mut $crate::types::HsaEvent,
-            ) => query_event;
+            ) => primary.query_event;
             fn hsaKmtQueryEventStateCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Event: *mut $crate::types::HsaEvent,
-            ) => query_event_of;
+            ) => context.query_event;
             fn hsaKmtWaitOnEvent(
                 Event: *mut $crate::types::HsaEvent,
                 Milliseconds: u32,
@@ -387,23 +387,23 @@ macro_rules! export {
             fn hsaKmtOpenSMI(
                 NodeId: u32,
                 fd: *mut i32,
-            ) => open_smi;
+            ) => primary.open_smi;
             fn hsaKmtOpenSMICtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 NodeId: u32,
                 fd: *mut i32,
-            ) => open_smi_of;
+            ) => context.open_smi;
             fn hsaKmtExtSetEventCallback(
                 Event: *mut $crate::types::HsaEvent,
                 Callback: $crate::types::HsaExtEventCallback,
                 User: *mut ::core::ffi::c_void,
-            ) => set_event_callback;
+            ) => primary.set_event_callback;
             fn hsaKmtExtSetEventCallbackCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Event: *mut $crate::types::HsaEvent,
                 Callback: $crate::types::HsaExtEventCallback,
                 User: *mut ::core::ffi::c_void,
-            ) => set_event_callback_of;
+            ) => context.set_event_callback;
             fn hsaKmtExtCopyMemory(
                 Destination: *mut ::core::ffi::c_void,
                 Source: *const ::core::ffi::c_void,
@@ -417,21 +417,21 @@ macro_rules! export {
                 SizeInBytes: u64,
                 Options: *mut $crate::types::HsaExtCopyOptions,
             ) => copy_memory_of;
-            fn hsaKmtExtGetEventUse(InUse: *mut u32, Limit: *mut u32) => event_use;
+            fn hsaKmtExtGetEventUse(InUse: *mut u32, Limit: *mut u32) => primary.event_use;
             fn hsaKmtExtGetEventUseCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 InUse: *mut u32,
                 Limit: *mut u32,
-            ) => event_use_of;
+            ) => context.event_use;
             fn hsaKmtExtPumpEvents(
                 Milliseconds: u32,
                 CallbacksRun: *mut u32,
-            ) => pump_events;
+            ) => primary.pump_events;
             fn hsaKmtExtPumpEventsCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Milliseconds: u32,
                 CallbacksRun: *mut u32,
-            ) => pump_events_of;
+            ) => context.pump_events;
             fn hsaKmtCreateQueue(
                 NodeId: u32,
                 Type: $crate::types::HSA_QUEUE_TYPE,
@@ -586,27 +586,27 @@ macro_rules! export {
                 size: u64,
                 nattr: u32,
                 attrs: *mut $crate::types::HSA_SVM_ATTRIBUTE,
-            ) => set_svm_attributes;
+            ) => primary.set_svm_attributes;
             fn hsaKmtSVMSetAttrCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 start_addr: *mut ::core::ffi::c_void,
                 size: u64,
                 nattr: u32,
                 attrs: *mut $crate::types::HSA_SVM_ATTRIBUTE,
-            ) => set_svm_attributes_of;
+            ) => context.set_svm_attributes;
             fn hsaKmtSVMGetAttr(
                 start_addr: *mut ::core::ffi::c_void,
                 size: u64,
                 nattr: u32,
                 attrs: *mut $crate::types::HSA_SVM_ATTRIBUTE,
-            ) => svm_attributes;
+            ) => primary.svm_attributes;
             fn hsaKmtSVMGetAttrCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 start_addr: *mut ::core::ffi::c_void,
                 size: u64,
                 nattr: u32,
                 attrs: *mut $crate::types::HSA_SVM_ATTRIBUTE,
-            ) => svm_attributes_of;
+            ) => context.svm_attributes;
             fn hsaKmtRegisterGraphicsHandleToNodes(
                 GraphicsResourceHandle: u64,
                 GraphicsResourceInfo: *mut <$generation as $crate::generation::Generation>::GraphicsResourceInfo,
@@ -685,12 +685,12 @@ macro_rules! export {
                 NumberOfNodes: u64,
                 NodeArray: *mut u32,
             ) => register_shared_to_nodes_of;
-            fn hsaKmtSetXNACKMode(enable: i32) => set_xnack_mode;
+            fn hsaKmtSetXNACKMode(enable: i32) => primary.set_xnack_mode;
             fn hsaKmtSetXNACKModeCtx(ctx: *mut $crate::types::HsaKFDContext, enable: i32)
-                => set_xnack_mode_of;
-            fn hsaKmtGetXNACKMode(enable: *mut i32) => xnack_mode;
+                => context.set_xnack_mode;
+            fn hsaKmtGetXNACKMode(enable: *mut i32) => primary.xnack_mode;
             fn hsaKmtGetXNACKModeCtx(ctx: *mut $crate::types::HsaKFDContext, enable: *mut i32)
-                => xnack_mode_of;
+                => context.xnack_mode;
         }
 
         /// `hsaKmtExtGetLastError`, see the C header. Not traced, so that a trace

@@ -62,42 +62,11 @@ struct Waits {
 }
 
 impl<H: Host> Library<H> {
-    /// `hsaKmtCreateEvent`
+    /// `hsaKmtCreateEvent`, `hsaKmtCreateEventCtx`
     ///
     /// # Safety
     /// `descriptor` is NULL or readable, `event` NULL or writable.
     pub unsafe fn create_event(
-        &self,
-        descriptor: *mut HsaEventDescriptor,
-        manual_reset: bool,
-        is_signaled: bool,
-        event: *mut *mut HsaEvent,
-    ) -> HSAKMT_STATUS {
-        let receiver = Receiver::PRIMARY;
-        // SAFETY: the caller's promise.
-        unsafe { self.create_event_in(receiver, descriptor, manual_reset, is_signaled, event) }
-    }
-
-    /// `hsaKmtCreateEventCtx`
-    ///
-    /// # Safety
-    /// As [`Library::create_event`].
-    pub unsafe fn create_event_of(
-        &self,
-        context: *mut HsaKFDContext,
-        descriptor: *mut HsaEventDescriptor,
-        manual_reset: bool,
-        is_signaled: bool,
-        event: *mut *mut HsaEvent,
-    ) -> HSAKMT_STATUS {
-        let receiver = Receiver::of(context);
-        // SAFETY: the caller's promise.
-        unsafe { self.create_event_in(receiver, descriptor, manual_reset, is_signaled, event) }
-    }
-
-    /// # Safety
-    /// As [`Library::create_event`].
-    unsafe fn create_event_in(
         &self,
         receiver: Receiver,
         descriptor: *mut HsaEventDescriptor,
@@ -143,31 +112,11 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtDestroyEvent`. What an earlier close has destroyed is freed alone.
+    /// `hsaKmtDestroyEvent`, `hsaKmtDestroyEventCtx`. What an earlier close has destroyed is freed alone.
     ///
     /// # Safety
     /// `event` is NULL or an event that is not used any more.
-    pub unsafe fn destroy_event(&self, event: *mut HsaEvent) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.destroy_event_in(Receiver::PRIMARY, event) }
-    }
-
-    /// `hsaKmtDestroyEventCtx`
-    ///
-    /// # Safety
-    /// As [`Library::destroy_event`].
-    pub unsafe fn destroy_event_of(
-        &self,
-        context: *mut HsaKFDContext,
-        event: *mut HsaEvent,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.destroy_event_in(Receiver::of(context), event) }
-    }
-
-    /// # Safety
-    /// As [`Library::destroy_event`].
-    unsafe fn destroy_event_in(&self, receiver: Receiver, event: *mut HsaEvent) -> HSAKMT_STATUS {
+    pub unsafe fn destroy_event(&self, receiver: Receiver, event: *mut HsaEvent) -> HSAKMT_STATUS {
         self.on(receiver, |guard| {
             // SAFETY: the caller's promise.
             let (id, _) = unsafe { read_event(event) }.ok_or_else(|| no_event(1))?;
@@ -178,80 +127,27 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtSetEvent`
+    /// `hsaKmtSetEvent`, `hsaKmtSetEventCtx`
     ///
-    /// # Safety
-    /// `event` is NULL or an event.
-    pub unsafe fn set_event(&self, event: *mut HsaEvent) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.set_event_in(Receiver::PRIMARY, event) }
-    }
-
-    /// `hsaKmtSetEventCtx`
-    ///
-    /// # Safety
-    /// `event` is NULL or an event.
-    pub unsafe fn set_event_of(
-        &self,
-        context: *mut HsaKFDContext,
-        event: *mut HsaEvent,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.set_event_in(Receiver::of(context), event) }
-    }
-
     /// # Safety
     /// `event` is NULL or an event.
     #[inline]
-    unsafe fn set_event_in(&self, receiver: Receiver, event: *mut HsaEvent) -> HSAKMT_STATUS {
+    pub unsafe fn set_event(&self, receiver: Receiver, event: *mut HsaEvent) -> HSAKMT_STATUS {
         // SAFETY: the caller's promise.
         self.on(receiver, |guard| guard.set_event(unsafe { for_program(event) }?))
     }
 
-    /// `hsaKmtResetEvent`
+    /// `hsaKmtResetEvent`, `hsaKmtResetEventCtx`
     ///
     /// # Safety
     /// `event` is NULL or an event.
-    pub unsafe fn reset_event(&self, event: *mut HsaEvent) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.reset_event_in(Receiver::PRIMARY, event) }
-    }
-
-    /// `hsaKmtResetEventCtx`
-    ///
-    /// # Safety
-    /// `event` is NULL or an event.
-    pub unsafe fn reset_event_of(
-        &self,
-        context: *mut HsaKFDContext,
-        event: *mut HsaEvent,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.reset_event_in(Receiver::of(context), event) }
-    }
-
-    /// # Safety
-    /// `event` is NULL or an event.
-    unsafe fn reset_event_in(&self, receiver: Receiver, event: *mut HsaEvent) -> HSAKMT_STATUS {
+    pub unsafe fn reset_event(&self, receiver: Receiver, event: *mut HsaEvent) -> HSAKMT_STATUS {
         // SAFETY: the caller's promise.
         self.on(receiver, |guard| guard.reset_event(unsafe { for_program(event) }?))
     }
 
-    /// `hsaKmtQueryEventState`: there is nothing that the driver could be asked.
-    pub fn query_event(&self, event: *mut HsaEvent) -> HSAKMT_STATUS {
-        self.query_event_in(Receiver::PRIMARY, event)
-    }
-
-    /// `hsaKmtQueryEventStateCtx`
-    pub fn query_event_of(
-        &self,
-        context: *mut HsaKFDContext,
-        event: *mut HsaEvent,
-    ) -> HSAKMT_STATUS {
-        self.query_event_in(Receiver::of(context), event)
-    }
-
-    fn query_event_in(&self, receiver: Receiver, event: *mut HsaEvent) -> HSAKMT_STATUS {
+    /// `hsaKmtQueryEventState`, `hsaKmtQueryEventStateCtx`: there is nothing that the driver could be asked.
+    pub fn query_event(&self, receiver: Receiver, event: *mut HsaEvent) -> HSAKMT_STATUS {
         self.on(receiver, |_| if event.is_null() { Err(no_event(1)) } else { Ok(()) })
     }
 
@@ -409,32 +305,11 @@ impl<H: Host> Library<H> {
         told(status, ended)
     }
 
-    /// `hsaKmtOpenSMI`
+    /// `hsaKmtOpenSMI`, `hsaKmtOpenSMICtx`
     ///
     /// # Safety
     /// `descriptor` is NULL or writable.
-    pub unsafe fn open_smi(&self, node: u32, descriptor: *mut i32) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.open_smi_in(Receiver::PRIMARY, node, descriptor) }
-    }
-
-    /// `hsaKmtOpenSMICtx`
-    ///
-    /// # Safety
-    /// `descriptor` is NULL or writable.
-    pub unsafe fn open_smi_of(
-        &self,
-        context: *mut HsaKFDContext,
-        node: u32,
-        descriptor: *mut i32,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.open_smi_in(Receiver::of(context), node, descriptor) }
-    }
-
-    /// # Safety
-    /// `descriptor` is NULL or writable.
-    unsafe fn open_smi_in(
+    pub unsafe fn open_smi(
         &self,
         receiver: Receiver,
         node: u32,
@@ -452,32 +327,11 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtExtGetEventUse`
+    /// `hsaKmtExtGetEventUse`, `hsaKmtExtGetEventUseCtx`
     ///
     /// # Safety
     /// Both are NULL or writable.
-    pub unsafe fn event_use(&self, in_use: *mut u32, limit: *mut u32) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.event_use_in(Receiver::PRIMARY, in_use, limit) }
-    }
-
-    /// `hsaKmtExtGetEventUseCtx`
-    ///
-    /// # Safety
-    /// Both are NULL or writable.
-    pub unsafe fn event_use_of(
-        &self,
-        context: *mut HsaKFDContext,
-        in_use: *mut u32,
-        limit: *mut u32,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.event_use_in(Receiver::of(context), in_use, limit) }
-    }
-
-    /// # Safety
-    /// Both are NULL or writable.
-    unsafe fn event_use_in(
+    pub unsafe fn event_use(
         &self,
         receiver: Receiver,
         in_use: *mut u32,
@@ -493,39 +347,12 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtExtSetEventCallback`
+    /// `hsaKmtExtSetEventCallback`, `hsaKmtExtSetEventCallbackCtx`
     ///
     /// # Safety
     /// `event` is NULL or an event; `callback` can be called with `user` and the event by
     /// whoever pumps, until it is taken away.
     pub unsafe fn set_event_callback(
-        &self,
-        event: *mut HsaEvent,
-        callback: HsaExtEventCallback,
-        user: *mut c_void,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.set_event_callback_in(Receiver::PRIMARY, event, callback, user) }
-    }
-
-    /// `hsaKmtExtSetEventCallbackCtx`
-    ///
-    /// # Safety
-    /// As [`Library::set_event_callback`].
-    pub unsafe fn set_event_callback_of(
-        &self,
-        context: *mut HsaKFDContext,
-        event: *mut HsaEvent,
-        callback: HsaExtEventCallback,
-        user: *mut c_void,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.set_event_callback_in(Receiver::of(context), event, callback, user) }
-    }
-
-    /// # Safety
-    /// As [`Library::set_event_callback`].
-    unsafe fn set_event_callback_in(
         &self,
         receiver: Receiver,
         event: *mut HsaEvent,
@@ -544,32 +371,11 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtExtPumpEvents`
+    /// `hsaKmtExtPumpEvents`, `hsaKmtExtPumpEventsCtx`
     ///
     /// # Safety
     /// `ran` is NULL or writable.
-    pub unsafe fn pump_events(&self, milliseconds: u32, ran: *mut u32) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.pump_events_in(Receiver::PRIMARY, milliseconds, ran) }
-    }
-
-    /// `hsaKmtExtPumpEventsCtx`
-    ///
-    /// # Safety
-    /// `ran` is NULL or writable.
-    pub unsafe fn pump_events_of(
-        &self,
-        context: *mut HsaKFDContext,
-        milliseconds: u32,
-        ran: *mut u32,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.pump_events_in(Receiver::of(context), milliseconds, ran) }
-    }
-
-    /// # Safety
-    /// `ran` is NULL or writable.
-    unsafe fn pump_events_in(
+    pub unsafe fn pump_events(
         &self,
         receiver: Receiver,
         milliseconds: u32,

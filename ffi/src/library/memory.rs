@@ -151,22 +151,8 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtFreeMemory`
-    pub fn free(&self, address: *mut c_void, size: u64) -> HSAKMT_STATUS {
-        self.free_in(Receiver::PRIMARY, address, size)
-    }
-
-    /// `hsaKmtFreeMemoryCtx`
-    pub fn free_of(
-        &self,
-        context: *mut HsaKFDContext,
-        address: *mut c_void,
-        size: u64,
-    ) -> HSAKMT_STATUS {
-        self.free_in(Receiver::of(context), address, size)
-    }
-
-    fn free_in(&self, receiver: Receiver, address: *mut c_void, size: u64) -> HSAKMT_STATUS {
+    /// `hsaKmtFreeMemory`, `hsaKmtFreeMemoryCtx`
+    pub fn free(&self, receiver: Receiver, address: *mut c_void, size: u64) -> HSAKMT_STATUS {
         self.on(receiver, |guard| {
             if address.is_null() {
                 return Err(Error::argument(1).with_status(Status::ERROR));
@@ -178,32 +164,11 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtAvailableMemory`
+    /// `hsaKmtAvailableMemory`, `hsaKmtAvailableMemoryCtx`
     ///
     /// # Safety
     /// `available` is NULL or writable.
-    pub unsafe fn available_memory(&self, node: u32, available: *mut u64) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.available_memory_in(Receiver::PRIMARY, node, available) }
-    }
-
-    /// `hsaKmtAvailableMemoryCtx`
-    ///
-    /// # Safety
-    /// `available` is NULL or writable.
-    pub unsafe fn available_memory_of(
-        &self,
-        context: *mut HsaKFDContext,
-        node: u32,
-        available: *mut u64,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.available_memory_in(Receiver::of(context), node, available) }
-    }
-
-    /// # Safety
-    /// `available` is NULL or writable.
-    unsafe fn available_memory_in(
+    pub unsafe fn available_memory(
         &self,
         receiver: Receiver,
         node: u32,
@@ -219,38 +184,11 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtMapMemoryToGPU`
+    /// `hsaKmtMapMemoryToGPU`, `hsaKmtMapMemoryToGPUCtx`
     ///
     /// # Safety
     /// `alternate` is NULL or writable.
     pub unsafe fn map(
-        &self,
-        address: *mut c_void,
-        size: u64,
-        alternate: *mut u64,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.map_in(Receiver::PRIMARY, address, size, alternate) }
-    }
-
-    /// `hsaKmtMapMemoryToGPUCtx`
-    ///
-    /// # Safety
-    /// `alternate` is NULL or writable.
-    pub unsafe fn map_of(
-        &self,
-        context: *mut HsaKFDContext,
-        address: *mut c_void,
-        size: u64,
-        alternate: *mut u64,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.map_in(Receiver::of(context), address, size, alternate) }
-    }
-
-    /// # Safety
-    /// `alternate` is NULL or writable.
-    unsafe fn map_in(
         &self,
         receiver: Receiver,
         address: *mut c_void,
@@ -413,32 +351,8 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtSetMemoryPolicy`
+    /// `hsaKmtSetMemoryPolicy`, `hsaKmtSetMemoryPolicyCtx`
     pub fn set_memory_policy(
-        &self,
-        node: u32,
-        default: u32,
-        alternate: u32,
-        base: *mut c_void,
-        size: u64,
-    ) -> HSAKMT_STATUS {
-        self.set_memory_policy_in(Receiver::PRIMARY, node, default, alternate, base, size)
-    }
-
-    /// `hsaKmtSetMemoryPolicyCtx`
-    pub fn set_memory_policy_of(
-        &self,
-        context: *mut HsaKFDContext,
-        node: u32,
-        default: u32,
-        alternate: u32,
-        base: *mut c_void,
-        size: u64,
-    ) -> HSAKMT_STATUS {
-        self.set_memory_policy_in(Receiver::of(context), node, default, alternate, base, size)
-    }
-
-    fn set_memory_policy_in(
         &self,
         receiver: Receiver,
         node: u32,

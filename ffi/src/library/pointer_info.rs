@@ -16,43 +16,18 @@ use super::{Host, Library};
 use crate::conversion;
 use crate::generation::address::address_of;
 use crate::generation::caller_memory;
-use crate::types::{HSAKMT_STATUS, HsaKFDContext, HsaPointerInfo};
+use crate::types::{HSAKMT_STATUS, HsaPointerInfo};
 
 impl<H: Host> Library<H> {
-    /// `hsaKmtQueryPointerInfo`
+    /// `hsaKmtQueryPointerInfo`, `hsaKmtQueryPointerInfoCtx`
     ///
-    /// # Safety
-    /// `info` is NULL or writable.
-    pub unsafe fn pointer_info(
-        &self,
-        pointer: *const c_void,
-        info: *mut HsaPointerInfo,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.pointer_info_in(Receiver::PRIMARY, pointer, info) }
-    }
-
-    /// `hsaKmtQueryPointerInfoCtx`
-    ///
-    /// # Safety
-    /// `info` is NULL or writable.
-    pub unsafe fn pointer_info_of(
-        &self,
-        context: *mut HsaKFDContext,
-        pointer: *const c_void,
-        info: *mut HsaPointerInfo,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.pointer_info_in(Receiver::of(context), pointer, info) }
-    }
-
     /// That an address belongs to nothing is an answer, which runtimes ask for at
     /// every copy: it has the status of a failure but is not remembered as one,
     /// which would cost a system call.
     ///
     /// # Safety
     /// `info` is NULL or writable.
-    unsafe fn pointer_info_in(
+    pub unsafe fn pointer_info(
         &self,
         receiver: Receiver,
         pointer: *const c_void,
@@ -97,22 +72,8 @@ impl<H: Host> Library<H> {
         }
     }
 
-    /// `hsaKmtSetMemoryUserData`
-    pub fn set_user_data(&self, pointer: *const c_void, data: *mut c_void) -> HSAKMT_STATUS {
-        self.set_user_data_in(Receiver::PRIMARY, pointer, data)
-    }
-
-    /// `hsaKmtSetMemoryUserDataCtx`
-    pub fn set_user_data_of(
-        &self,
-        context: *mut HsaKFDContext,
-        pointer: *const c_void,
-        data: *mut c_void,
-    ) -> HSAKMT_STATUS {
-        self.set_user_data_in(Receiver::of(context), pointer, data)
-    }
-
-    fn set_user_data_in(
+    /// `hsaKmtSetMemoryUserData`, `hsaKmtSetMemoryUserDataCtx`
+    pub fn set_user_data(
         &self,
         receiver: Receiver,
         pointer: *const c_void,

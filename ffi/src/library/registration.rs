@@ -21,29 +21,11 @@ use crate::types::{HSAKMT_STATUS, HsaKFDContext, HsaMemFlags};
 const DEFAULT: MemoryFlags = MemoryFlags::HOST_ACCESS.union(MemoryFlags::COARSE_GRAIN);
 
 impl<H: Host> Library<H> {
-    /// `hsaKmtRegisterMemory`
-    pub fn register(&self, address: *mut c_void, size: u64) -> HSAKMT_STATUS {
-        self.register_default_in(Receiver::PRIMARY, address, size)
-    }
-
-    /// `hsaKmtRegisterMemoryCtx`
-    pub fn register_of(
-        &self,
-        context: *mut HsaKFDContext,
-        address: *mut c_void,
-        size: u64,
-    ) -> HSAKMT_STATUS {
-        self.register_default_in(Receiver::of(context), address, size)
-    }
-
+    /// `hsaKmtRegisterMemory`, `hsaKmtRegisterMemoryCtx`
+    ///
     /// Where CPU and GPU share their page tables there is nothing to register: no
     /// other function calls that a success.
-    fn register_default_in(
-        &self,
-        receiver: Receiver,
-        address: *mut c_void,
-        size: u64,
-    ) -> HSAKMT_STATUS {
+    pub fn register(&self, receiver: Receiver, address: *mut c_void, size: u64) -> HSAKMT_STATUS {
         self.on(receiver, |guard| {
             match guard.register_memory(address_of(address), size, DEFAULT, None) {
                 // Not what the driver refuses, as in a secondary context.
@@ -86,40 +68,11 @@ impl<H: Host> Library<H> {
         self.on(receiver, |guard| guard.register_memory(address_of(address), size, flags, None))
     }
 
-    /// `hsaKmtRegisterMemoryToNodes`
+    /// `hsaKmtRegisterMemoryToNodes`, `hsaKmtRegisterMemoryToNodesCtx`
     ///
     /// # Safety
     /// `nodes` is NULL or an array of `count`.
     pub unsafe fn register_to_nodes(
-        &self,
-        address: *mut c_void,
-        size: u64,
-        count: u64,
-        nodes: *mut u32,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.register_to_nodes_in(Receiver::PRIMARY, address, size, count, nodes) }
-    }
-
-    /// `hsaKmtRegisterMemoryToNodesCtx`
-    ///
-    /// # Safety
-    /// As [`Library::register_to_nodes`].
-    pub unsafe fn register_to_nodes_of(
-        &self,
-        context: *mut HsaKFDContext,
-        address: *mut c_void,
-        size: u64,
-        count: u64,
-        nodes: *mut u32,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.register_to_nodes_in(Receiver::of(context), address, size, count, nodes) }
-    }
-
-    /// # Safety
-    /// As [`Library::register_to_nodes`].
-    unsafe fn register_to_nodes_in(
         &self,
         receiver: Receiver,
         address: *mut c_void,
@@ -134,21 +87,8 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtDeregisterMemory`
-    pub fn deregister(&self, address: *mut c_void) -> HSAKMT_STATUS {
-        self.deregister_in(Receiver::PRIMARY, address)
-    }
-
-    /// `hsaKmtDeregisterMemoryCtx`
-    pub fn deregister_of(
-        &self,
-        context: *mut HsaKFDContext,
-        address: *mut c_void,
-    ) -> HSAKMT_STATUS {
-        self.deregister_in(Receiver::of(context), address)
-    }
-
-    fn deregister_in(&self, receiver: Receiver, address: *mut c_void) -> HSAKMT_STATUS {
+    /// `hsaKmtDeregisterMemory`, `hsaKmtDeregisterMemoryCtx`
+    pub fn deregister(&self, receiver: Receiver, address: *mut c_void) -> HSAKMT_STATUS {
         self.on(receiver, |guard| guard.deregister_memory(address_of(address)))
     }
 }

@@ -18,7 +18,7 @@ use super::receiver::Receiver;
 use super::{Host, Library};
 use crate::generation::address::address_of;
 use crate::generation::caller_memory;
-use crate::types::{HSA_SVM_ATTRIBUTE, HSAKMT_STATUS, HsaKFDContext};
+use crate::types::{HSA_SVM_ATTRIBUTE, HSAKMT_STATUS};
 
 const _: () = assert!(
     size_of::<HSA_SVM_ATTRIBUTE>() == size_of::<SvmAttribute>()
@@ -46,41 +46,11 @@ unsafe fn read(count: u32, attributes: *const HSA_SVM_ATTRIBUTE) -> Result<Attri
 }
 
 impl<H: Host> Library<H> {
-    /// `hsaKmtSVMSetAttr`
+    /// `hsaKmtSVMSetAttr`, `hsaKmtSVMSetAttrCtx`
     ///
     /// # Safety
     /// `attributes` is NULL or an array of `count`.
     pub unsafe fn set_svm_attributes(
-        &self,
-        start: *mut c_void,
-        size: u64,
-        count: u32,
-        attributes: *mut HSA_SVM_ATTRIBUTE,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.set_svm_attributes_in(Receiver::PRIMARY, start, size, count, attributes) }
-    }
-
-    /// `hsaKmtSVMSetAttrCtx`
-    ///
-    /// # Safety
-    /// As [`Library::set_svm_attributes`].
-    pub unsafe fn set_svm_attributes_of(
-        &self,
-        context: *mut HsaKFDContext,
-        start: *mut c_void,
-        size: u64,
-        count: u32,
-        attributes: *mut HSA_SVM_ATTRIBUTE,
-    ) -> HSAKMT_STATUS {
-        let receiver = Receiver::of(context);
-        // SAFETY: the caller's promise.
-        unsafe { self.set_svm_attributes_in(receiver, start, size, count, attributes) }
-    }
-
-    /// # Safety
-    /// As [`Library::set_svm_attributes`].
-    unsafe fn set_svm_attributes_in(
         &self,
         receiver: Receiver,
         start: *mut c_void,
@@ -95,41 +65,11 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtSVMGetAttr`
+    /// `hsaKmtSVMGetAttr`, `hsaKmtSVMGetAttrCtx`
     ///
     /// # Safety
     /// `attributes` is NULL or a writable array of `count`.
     pub unsafe fn svm_attributes(
-        &self,
-        start: *mut c_void,
-        size: u64,
-        count: u32,
-        attributes: *mut HSA_SVM_ATTRIBUTE,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.svm_attributes_in(Receiver::PRIMARY, start, size, count, attributes) }
-    }
-
-    /// `hsaKmtSVMGetAttrCtx`
-    ///
-    /// # Safety
-    /// As [`Library::svm_attributes`].
-    pub unsafe fn svm_attributes_of(
-        &self,
-        context: *mut HsaKFDContext,
-        start: *mut c_void,
-        size: u64,
-        count: u32,
-        attributes: *mut HSA_SVM_ATTRIBUTE,
-    ) -> HSAKMT_STATUS {
-        let receiver = Receiver::of(context);
-        // SAFETY: the caller's promise.
-        unsafe { self.svm_attributes_in(receiver, start, size, count, attributes) }
-    }
-
-    /// # Safety
-    /// As [`Library::svm_attributes`].
-    unsafe fn svm_attributes_in(
         &self,
         receiver: Receiver,
         start: *mut c_void,
@@ -148,49 +88,21 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtSetXNACKMode`
-    pub fn set_xnack_mode(&self, enable: i32) -> HSAKMT_STATUS {
-        self.set_xnack_mode_in(Receiver::PRIMARY, enable)
-    }
-
-    /// `hsaKmtSetXNACKModeCtx`
-    pub fn set_xnack_mode_of(&self, context: *mut HsaKFDContext, enable: i32) -> HSAKMT_STATUS {
-        self.set_xnack_mode_in(Receiver::of(context), enable)
-    }
-
+    /// `hsaKmtSetXNACKMode`, `hsaKmtSetXNACKModeCtx`
+    ///
     /// To the driver a negative mode is a question (SET_XNACK_MODE, kfd_ioctl.h).
-    fn set_xnack_mode_in(&self, receiver: Receiver, enable: i32) -> HSAKMT_STATUS {
+    pub fn set_xnack_mode(&self, receiver: Receiver, enable: i32) -> HSAKMT_STATUS {
         self.on(receiver, |guard| match enable {
             ..0 => guard.xnack_mode().map(drop),
             _ => guard.set_xnack_mode(enable != 0),
         })
     }
 
-    /// `hsaKmtGetXNACKMode`
+    /// `hsaKmtGetXNACKMode`, `hsaKmtGetXNACKModeCtx`
     ///
     /// # Safety
     /// `enable` is NULL or writable.
-    pub unsafe fn xnack_mode(&self, enable: *mut i32) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.xnack_mode_in(Receiver::PRIMARY, enable) }
-    }
-
-    /// `hsaKmtGetXNACKModeCtx`
-    ///
-    /// # Safety
-    /// `enable` is NULL or writable.
-    pub unsafe fn xnack_mode_of(
-        &self,
-        context: *mut HsaKFDContext,
-        enable: *mut i32,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.xnack_mode_in(Receiver::of(context), enable) }
-    }
-
-    /// # Safety
-    /// `enable` is NULL or writable.
-    unsafe fn xnack_mode_in(&self, receiver: Receiver, enable: *mut i32) -> HSAKMT_STATUS {
+    pub unsafe fn xnack_mode(&self, receiver: Receiver, enable: *mut i32) -> HSAKMT_STATUS {
         self.on(receiver, |guard| {
             if enable.is_null() {
                 return Err(Error::argument(1));
