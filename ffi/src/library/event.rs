@@ -391,7 +391,7 @@ impl<H: Host> Library<H> {
         let count = u32::try_from(due.len()).unwrap_or(u32::MAX);
         for [function, user, event] in due {
             let function = ptr::with_exposed_provenance::<()>(function);
-            // SAFETY: the words of `set_event_callback_in`, where the function was one; NULL
+            // SAFETY: the words of `set_event_callback`, where the function was one; NULL
             // has no words.
             let callback: HsaExtEventCallback = unsafe { core::mem::transmute(function) };
             if let Some(callback) = callback {
@@ -444,7 +444,7 @@ fn blank(wanted: &HsaEventDescriptor) -> HsaEvent {
 /// Frees the box of an event.
 ///
 /// # Safety
-/// `event` came from `create_event_in` and is not used any more.
+/// `event` came from `create_event` and is not used any more.
 unsafe fn free(event: *mut HsaEvent) {
     let one = ptr::slice_from_raw_parts_mut(event, 1);
     // SAFETY: made by `Box::into_raw` of a slice of one.
