@@ -357,6 +357,17 @@ static void use_queue(const struct gpu *gpu, HSA_QUEUE_TYPE type)
     end_part(name);
 }
 
+/* The position of the argument that the newest failure was about; 0 if it was about no argument. */
+static HSAuint64 wrong_argument(void)
+{
+    HsaExtErrorDetail detail;
+
+    memset(&detail, 0, sizeof(detail));
+    detail.Size = sizeof(detail);
+    SUCCEEDS(hsaKmtExtGetLastError(&detail));
+    return detail.Operation == 2 ? detail.Object : 0;
+}
+
 static void wrong_arguments(const struct gpu *gpu)
 {
     struct parts parts = make_parts(gpu, HSA_QUEUE_COMPUTE);
@@ -397,6 +408,22 @@ static void wrong_arguments(const struct gpu *gpu)
     FAILS(hsaKmtCreateQueue(gpu->node, HSA_QUEUE_COMPUTE, 100, HSA_QUEUE_PRIORITY_NORMAL,
                             parts.ring, RING / 2, NULL, &resource), INVALID_PARAMETER);
     EQUAL(memcmp(&resource, &before, sizeof(resource)), 0);
+    /* The reason names the argument where it is in the function that was called. */
+    EQUAL(wrong_argument(), 0);
+    FAILS(hsaKmtCreateQueue(gpu->node, HSA_QUEUE_COMPUTE, 100, HSA_QUEUE_PRIORITY_NORMAL,
+                            parts.ring, (HSAuint64)1 << 32, NULL, &resource), INVALID_PARAMETER);
+    EQUAL(wrong_argument(), 6);
+    FAILS(make_queue(gpu, HSA_QUEUE_COMPUTE, &parts, NULL, NULL), INVALID_PARAMETER);
+    EQUAL(wrong_argument(), 8);
+#if HSAKMT_ABI_GENERATION >= 2025
+    FAILS(hsaKmtCreateQueueExt(gpu->node, HSA_QUEUE_COMPUTE, 100, HSA_QUEUE_PRIORITY_NORMAL, 0,
+                               parts.ring, (HSAuint64)1 << 32, NULL, &resource),
+          INVALID_PARAMETER);
+    EQUAL(wrong_argument(), 7);
+    FAILS(hsaKmtCreateQueueExt(gpu->node, HSA_QUEUE_COMPUTE, 100, HSA_QUEUE_PRIORITY_NORMAL, 0,
+                               parts.ring, RING, NULL, NULL), INVALID_PARAMETER);
+    EQUAL(wrong_argument(), 9);
+#endif
     FAILS(hsaKmtDestroyQueue(0), INVALID_PARAMETER);
     FAILS(hsaKmtDestroyQueue(~(HSA_QUEUEID)0), INVALID_PARAMETER);
     FAILS(hsaKmtUpdateQueue(0, 100, HSA_QUEUE_PRIORITY_NORMAL, parts.ring, RING, NULL),

@@ -27,12 +27,12 @@ fn object(held: &Held) -> Object {
 }
 
 /// The failure of values that no block can carry; positions are those of
-/// `hsaKmtCreateQueue`.
+/// `hsaKmtCreateQueueV2`, which has all arguments.
 fn refused(why: Refused) -> Error {
     Error::argument(match why {
         Refused::Type => 2,
         Refused::Priority => 4,
-        Refused::RingSize => 6,
+        Refused::RingSize => 7,
     })
 }
 
@@ -52,6 +52,7 @@ impl<P: Platform> Guard<'_, P> {
     /// mapping of its own.
     ///
     /// # Errors
+    /// Positions of arguments are those of `hsaKmtCreateQueueV2`.
     /// INVALID_NODE_UNIT, also for a CPU node; INVALID_PARAMETER for a type, priority or
     /// length that there is none of, and where the driver says so; NOT_SUPPORTED for a
     /// metadata ring that the driver does not know; NO_MEMORY; ERROR. Nothing is left.

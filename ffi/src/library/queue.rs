@@ -8,7 +8,7 @@
 use alloc::vec::Vec;
 use core::ffi::c_void;
 
-use hsakmt_core::error::{Error, Status};
+use hsakmt_core::error::{Error, Object, Status};
 use hsakmt_core::process::Guard;
 use hsakmt_core::queue::plan::{Ring, Share};
 use hsakmt_core::queue::{AqlPointerAddresses, QueueOptions};
@@ -40,9 +40,40 @@ fn share(percentage: u32, priority: HSA_QUEUE_PRIORITY, position: u32) -> Result
     Ok(Share { percentage, priority })
 }
 
+/// Which of the functions that make a queue: each has more arguments than the one before.
+#[derive(Clone, Copy)]
+enum Form {
+    Plain,
+    WithEngine,
+    WithMetadata,
+}
+
+impl Form {
+    /// Where the argument with this position in `hsaKmtCreateQueueV2` is here.
+    fn position(self, full: u32) -> u32 {
+        let engine = u32::from(full > 5);
+        let metadata = u32::from(full > 8);
+        full.saturating_sub(match self {
+            Form::Plain => engine.saturating_add(metadata),
+            Form::WithEngine => metadata,
+            Form::WithMetadata => 0,
+        })
+    }
+
+    fn placed(self, error: Error) -> Error {
+        match error.object {
+            Object::Argument(full) => {
+                Error { object: Object::Argument(self.position(full)), ..error }
+            }
+            _ => error,
+        }
+    }
+}
+
 /// What all functions that make a queue are told.
 #[derive(Clone, Copy)]
 struct Wanted<R> {
+    form: Form,
     node: u32,
     kind: HSA_QUEUE_TYPE,
     percentage: u32,
@@ -79,6 +110,7 @@ impl<H: Host> Library<H> {
             }
             let ring = Ring { address: address_of(address), bytes };
             let wanted = Wanted {
+                form: Form::Plain,
                 node,
                 kind,
                 percentage,
@@ -112,22 +144,20 @@ impl<H: Host> Library<H> {
         event: *mut HsaEvent,
         resource: *mut <H::Generation as Generation>::QueueResource,
     ) -> HSAKMT_STATUS {
+        let wanted = Wanted {
+            form: Form::WithEngine,
+            node,
+            kind,
+            percentage,
+            priority,
+            sdma_engine,
+            ring: Ring { address: address_of(address), bytes },
+            metadata_bytes: 0,
+            event,
+            resource,
+        };
         // SAFETY: the caller's promise.
-        unsafe {
-            self.create_queue_with_metadata(
-                receiver,
-                node,
-                kind,
-                percentage,
-                priority,
-                sdma_engine,
-                address,
-                bytes,
-                0,
-                event,
-                resource,
-            )
-        }
+        self.on(receiver, |guard| unsafe { create::<H>(guard, &wanted) })
     }
 
     /// `hsaKmtCreateQueueV2`, `hsaKmtCreateQueueV2Ctx`
@@ -149,14 +179,14 @@ impl<H: Host> Library<H> {
         event: *mut HsaEvent,
         resource: *mut <H::Generation as Generation>::QueueResource,
     ) -> HSAKMT_STATUS {
-        let ring = Ring { address: address_of(address), bytes };
         let wanted = Wanted {
+            form: Form::WithMetadata,
             node,
             kind,
             percentage,
             priority,
             sdma_engine,
-            ring,
+            ring: Ring { address: address_of(address), bytes },
             metadata_bytes,
             event,
             resource,
@@ -310,9 +340,20 @@ unsafe fn create<H: Host>(
     guard: &Guard<'_, impl Platform>,
     wanted: &Wanted<<H::Generation as Generation>::QueueResource>,
 ) -> Result<(), Error> {
-    // Positions of hsaKmtCreateQueue, for the functions with more arguments, too.
     // SAFETY: the caller's promise.
-    let given = unsafe { caller_memory::read(wanted.resource) }.map_err(|_| Error::argument(8))?;
+    unsafe { create_in_full::<H>(guard, wanted) }.map_err(|error| wanted.form.placed(error))
+}
+
+/// The same; positions of arguments are those of `hsaKmtCreateQueueV2`.
+///
+/// # Safety
+/// As [`create`].
+unsafe fn create_in_full<H: Host>(
+    guard: &Guard<'_, impl Platform>,
+    wanted: &Wanted<<H::Generation as Generation>::QueueResource>,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    let given = unsafe { caller_memory::read(wanted.resource) }.map_err(|_| Error::argument(10))?;
     let mut resource: QueueResource = given.decode();
     let error_event = if wanted.event.is_null() {
         0
