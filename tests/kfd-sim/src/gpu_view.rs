@@ -13,17 +13,14 @@
 //! Of the process: [`Process::svm_ranges`], [`Process::evictions`],
 //! [`Process::settle`], and [`Process::gpu_access`] as the short form of an access.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::gpu_port::{BadAccess, GpuPort};
 use crate::gpu_vm::{GpuRange, Shows};
-use crate::host_memory::HostMemory;
-use crate::kfd::{self, Fault, KfdObject, Kind, MemoryFault, ObjectId, Target};
+use crate::kfd::{self, Fault, KfdObject, Kind, ObjectId};
 use crate::machine::State;
 use crate::process::Process;
 use crate::svm_ranges::SvmRange;
-
-const PAGE: usize = 4096;
 
 /// A range of a GPU's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,16 +149,19 @@ impl GpuView {
     /// # Errors
     /// See [`Fault`].
     pub fn access(&self, address: u64, write: bool) -> Result<(), Fault> {
-        let mut state = self.process.machine().lock();
-        let id = find(&state, &self.process, self.context).ok_or(Fault::NoVm)?;
-        let answer = kfd::access(&mut state, id, self.gpu_id, address, write);
-        answer.inspect_err(|&fault| self.report(&mut state, id, address, fault))
+        let port = self.port()?;
+        let answer = {
+            let mut state = self.process.machine().lock();
+            let id = find(&state, &self.process, self.context).ok_or(Fault::NoVm)?;
+            kfd::access(&mut state, id, self.gpu_id, address, write)
+        };
+        answer.inspect_err(|&fault| port.report(BadAccess { address, fault }))
     }
 
-    fn report(&self, state: &mut State, id: ObjectId, address: u64, fault: Fault) {
-        let read_only = fault == Fault::ReadOnly;
-        let reported = MemoryFault { not_present: !read_only, read_only, ..Default::default() };
-        kfd::fault_memory(state, id, self.gpu_id, address, reported);
+    fn port(&self) -> Result<GpuPort, Fault> {
+        let machine = self.process.machine();
+        let id = find(&machine.lock(), &self.process, self.context).ok_or(Fault::NoVm)?;
+        Ok(GpuPort::new(machine.clone(), id, self.gpu_id))
     }
 
     /// Reads as the GPU would; see [`GpuView::access`]. Without memory of the host
@@ -171,22 +171,8 @@ impl GpuView {
     /// # Errors
     /// See [`Fault`]. What was read before the fault is in `into`.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
-        into.fill(0);
-        let mut at = address;
-        for part in pieces(address, into.len()) {
-            let Some(piece) = into.get_mut(part) else { break };
-            let done = match self.target(at, false)? {
-                (Target::Driver, _) | (Target::Process(_), None) => Ok(()),
-                (Target::Process(place), Some(host)) => host.read(place as usize, piece),
-                (Target::Memory(memory, offset), _) => {
-                    let pid = self.process.pid();
-                    self.process.machine().read_contents(pid, memory, offset, piece)
-                }
-            };
-            done.map_err(|_| Fault::NoMemory)?;
-            at += piece.len() as u64;
-        }
-        Ok(())
+        let port = self.port()?;
+        port.read(address, into).inspect_err(|bad| port.report(*bad)).map_err(|bad| bad.fault)
     }
 
     /// Writes as the GPU would, as [`GpuView::read`].
@@ -194,33 +180,8 @@ impl GpuView {
     /// # Errors
     /// See [`Fault`]. What was written before the fault stays.
     pub fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {
-        let mut at = address;
-        for part in pieces(address, from.len()) {
-            let Some(piece) = from.get(part) else { break };
-            let done = match self.target(at, true)? {
-                (Target::Driver, _) | (Target::Process(_), None) => Ok(()),
-                (Target::Process(place), Some(host)) => host.write(place as usize, piece),
-                (Target::Memory(memory, offset), _) => {
-                    self.process.machine().write_contents(memory, offset, piece)
-                }
-            };
-            done.map_err(|_| Fault::NoMemory)?;
-            at += piece.len() as u64;
-        }
-        Ok(())
-    }
-
-    /// What an access goes to, and the host that has it.
-    fn target(
-        &self,
-        address: u64,
-        write: bool,
-    ) -> Result<(Target, Option<Arc<dyn HostMemory>>), Fault> {
-        let mut state = self.process.machine().lock();
-        let id = find(&state, &self.process, self.context).ok_or(Fault::NoVm)?;
-        let target = kfd::target(&mut state, id, self.gpu_id, address, write)
-            .inspect_err(|&fault| self.report(&mut state, id, address, fault))?;
-        Ok((target, state.host_memory.clone()))
+        let port = self.port()?;
+        port.write(address, from).inspect_err(|bad| port.report(*bad)).map_err(|bad| bad.fault)
     }
 
     /// What the GPU sees at an address.
@@ -261,18 +222,6 @@ pub(crate) fn find(state: &State, process: &Process, context: Option<u16>) -> Op
     let kind = Kind::Secondary(context);
     let mut objects = state.objects.iter();
     objects.find(|(_, object)| object.space == space && object.kind == kind).map(|(id, _)| *id)
-}
-
-/// The parts of so many bytes at an address that lie in one page each.
-fn pieces(address: u64, length: usize) -> impl Iterator<Item = core::ops::Range<usize>> {
-    let first = PAGE - address as usize % PAGE;
-    let mut done = 0;
-    core::iter::from_fn(move || {
-        let end = if done == 0 { first } else { done + PAGE }.min(length);
-        let part = done..end;
-        done = end;
-        (!part.is_empty()).then_some(part)
-    })
 }
 
 fn seen(start: u64, range: &GpuRange) -> Seen {

@@ -149,6 +149,16 @@ impl KernelProfile {
         self.kernel >= Kernel::V6_12
     }
 
+    /// kernel-rules section 3: a reset takes the mappings of doorbells away.
+    pub(crate) fn tears_doorbells(self) -> bool {
+        self.kernel >= Kernel::V7_2
+    }
+
+    /// kernel-rules section 2, "Signal from the GPU": gfx12.1 fires by number.
+    pub(crate) fn signals_by_number(self) -> bool {
+        self.kernel >= Kernel::V7_2
+    }
+
     /// kernel-rules section 2, CREATE_QUEUE step 10: the buffers are looked at.
     pub(crate) fn checks_queue_buffers(self) -> bool {
         self.kernel >= Kernel::V6_12

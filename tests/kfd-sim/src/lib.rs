@@ -80,9 +80,19 @@
 //! | `reset-midway` | the GPU is reset after six packets |
 //! | `slow-copy` | copies take a second for 16 MiB |
 //!
+//! # Engines
+//! Rings that have contents are executed: AQL barriers and buffers of PM4 packets, the
+//! PM4 packets of compute queues and the packets of copy engines, as each generation
+//! encodes them. There is no thread: engines go on when the program of their queues
+//! comes by ([`SimPlatform::run_engines`]: barriers, clocks, sleeps, waits for events)
+//! or when a test says so ([`Machine::run_engines`]). Their interrupts set events,
+//! their faults are memory events, an eviction or a reset stops them. Kernels of
+//! compute units are not executed: a dispatch is noted as [`Rule::NotSimulated`].
+//!
 //! # Layers
 //! `platform` (the seams) calls `device` (open, ioctl, mmap up to the driver),
-//! which calls `kfd` and `drm`; files come from `sysfs`. All of them work on
+//! which calls `kfd` and `drm`; files come from `sysfs`. `engines` reach memory through
+//! `gpu_port`, as [`GpuView`] does. All of them work on
 //! one `State` behind one lock, which is never held across a call of the host.
 
 #![no_std]
@@ -99,10 +109,12 @@ mod descriptor;
 mod device;
 mod dma_buf;
 mod drm;
+mod engines;
 #[cfg(test)]
 mod fixture;
 mod gpu_events;
 mod gpu_memory;
+mod gpu_port;
 mod gpu_view;
 mod gpu_vm;
 mod host;

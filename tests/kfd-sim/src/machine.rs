@@ -34,6 +34,9 @@ use crate::violation::{Rule, Violation};
 #[derive(Debug, Clone)]
 pub struct Machine {
     state: Arc<Mutex<State>>,
+    /// Who lets engines run, or ends a queue that they may be at.
+    pub(crate) engines: Arc<Mutex<()>>,
+    pub(crate) queue_count: Arc<AtomicU32>,
 }
 
 /// A host with the address at which it has something.
@@ -68,8 +71,8 @@ pub enum Change {
 pub(crate) enum Write {
     /// To memory of the process, at an address.
     Process(u64, Vec<u8>),
-    /// To memory of a device, so many bytes of this value from its start on.
-    Fill(MemoryId, usize, u8),
+    /// To memory of a device, from an offset on, so many bytes of this value.
+    Fill(MemoryId, usize, usize, u8),
 }
 
 /// Everything behind the lock.
@@ -112,6 +115,11 @@ pub(crate) struct State {
     pub woken: Arc<AtomicU32>,
     /// What the driver writes when the request is done and the lock free.
     pub writes: Vec<Write>,
+    /// How many queues there are.
+    pub queue_count: Arc<AtomicU32>,
+    pub expects_barriers: bool,
+    /// How many packets each GPU executed.
+    pub packets: BTreeMap<u32, u64>,
     next_number: u64,
     next_pid: u32,
 }
@@ -152,10 +160,14 @@ impl Machine {
             waiting: None,
             woken: Arc::new(AtomicU32::new(0)),
             writes: Vec::new(),
+            queue_count: Arc::default(),
+            expects_barriers: true,
+            packets: BTreeMap::new(),
             next_number: 0,
             next_pid: 1000,
         };
-        Machine { state: Arc::new(Mutex::new(state)) }
+        let queue_count = state.queue_count.clone();
+        Machine { state: Arc::new(Mutex::new(state)), engines: Arc::default(), queue_count }
     }
 
     /// Starts a process. Its address space, clocks and threads are the host's.
@@ -198,8 +210,8 @@ impl Machine {
             // What cannot be written was looked at before.
             let _ = match write {
                 Write::Process(at, bytes) => host.write(at as usize, &bytes),
-                Write::Fill(memory, length, byte) => {
-                    self.write_contents(memory, 0, &alloc::vec![byte; length])
+                Write::Fill(memory, at, length, byte) => {
+                    self.write_contents(memory, at as u64, &alloc::vec![byte; length])
                 }
             };
         }
@@ -377,6 +389,11 @@ impl State {
         self.woken.fetch_add(1, Ordering::Release);
     }
 
+    pub(crate) fn count_queues(&mut self) {
+        let count: usize = self.objects.values().map(|object| object.queues.len()).sum();
+        self.queue_count.store(count as u32, Ordering::Release);
+    }
+
     pub(crate) fn next_pid(&mut self) -> Pid {
         self.next_pid += 1;
         Pid(self.next_pid)
@@ -488,6 +505,7 @@ impl State {
                     self.tree.remove(&kfd::folder(&object));
                 }
             }
+            self.count_queues();
             if before == (self.files.len(), self.objects.len()) {
                 self.memory.look_at_all_orphans();
                 self.collect_memory();

@@ -298,6 +298,9 @@ impl<H: Os> SimPlatform<H> {
     ) -> Result<u32, Errno> {
         let pid = self.seat.pid();
         let descriptor = device.descriptor;
+        // No engine is at a queue while it changes or ends.
+        let queues = matches!(call.request.number(), DESTROY_QUEUE | UPDATE_QUEUE);
+        let _engines = queues.then(|| self.machine().engines.lock());
         let mut state = self.seat.machine.lock();
         let sent = if state.log.keep { call.block.to_vec() } else { Vec::new() };
         let clock = |clock| self.host.now(clock);
@@ -336,6 +339,22 @@ impl<H: Os> SimPlatform<H> {
         result
     }
 
+    /// Lets the engines go on with the queues of this process; how many packets they
+    /// executed.
+    pub fn run_engines(&self) -> u64 {
+        if !self.machine().has_queues() {
+            return 0;
+        }
+        let woken = self.machine().lock().woken.clone();
+        let before = woken.load(Ordering::Acquire);
+        let now = self.host.now(Clock::MonotonicRaw);
+        let executed = self.machine().run_engines_of(Some(self.seat.pid()), now);
+        if woken.load(Ordering::Acquire) != before {
+            self.host.futex_wake(&woken, u32::MAX);
+        }
+        executed
+    }
+
     fn record(&self, result: Result<u64, Errno>, operation: impl FnOnce() -> Operation) {
         self.seat.machine.lock().record(self.seat.pid(), result, operation);
     }
@@ -353,6 +372,10 @@ impl<H: Os> Platform for SimPlatform<H> {
         self
     }
 }
+
+/// The numbers of the requests that end or change a queue.
+const DESTROY_QUEUE: u8 = 0x03;
+const UPDATE_QUEUE: u8 = 0x07;
 
 /// A request that waits for an event, while it sleeps.
 #[derive(Debug)]
@@ -502,11 +525,14 @@ impl<H: Os> Os for SimPlatform<H> {
     }
 
     fn now(&self, clock: Clock) -> u64 {
+        self.run_engines();
         self.host.now(clock)
     }
 
     fn sleep(&self, ns: u64) {
+        self.run_engines();
         self.host.sleep(ns);
+        self.run_engines();
     }
 
     fn futex_wait(
@@ -536,9 +562,15 @@ impl<H: Os> Os for SimPlatform<H> {
 
     fn wmb_device(&self) {
         self.host.wmb_device();
+        // What rang so far had the barriers so far.
+        self.run_engines();
+        if self.machine().has_queues() {
+            self.machine().note_barrier(self.seat.pid(), self.host.now(Clock::MonotonicRaw));
+        }
     }
 
     fn rmb_device(&self) {
+        self.run_engines();
         self.host.rmb_device();
     }
 
@@ -568,6 +600,7 @@ impl<H: Os> Driver for SimPlatform<H> {
             let result = self.advance(device, call, &mut wait);
             match &wait {
                 None => return result,
+                Some(_) if self.run_engines() > 0 => {}
                 Some(wait) => wait.sleep(&self.host),
             }
         }

@@ -105,6 +105,12 @@ impl Gpu {
         self.properties.gfx_target_version >= 110_000
     }
 
+    /// HSA_CAP_DOORBELL_TYPE: 0 and 1 are doorbells of 32 bits, 2 of 64.
+    #[must_use]
+    pub fn doorbell_type(&self) -> u32 {
+        if self.is_gfx9_or_later() { 2 } else { self.properties.capability >> 12 & 3 }
+    }
+
     /// Whether its doorbells are laid out as Vega 10's: also Vega 12 and the APUs of gfx9.
     #[must_use]
     pub fn is_like_vega10(&self) -> bool {

@@ -63,6 +63,17 @@ pub enum Rule {
     /// The save area of a queue, memory of the process, was unmapped: all queues of the
     /// process stop for good (kernel-rules section 2, CREATE_QUEUE).
     QueueMemoryUnmapped,
+    /// A doorbell was rung, and no barrier for devices was between it and the packets
+    /// or the write pointer.
+    DoorbellWithoutBarrier,
+    /// A doorbell names a place that cannot be: behind what was read, or more than a
+    /// ring further.
+    PointerOutOfRing,
+    /// An engine read something that is no packet of its generation: it hangs.
+    BadPacket,
+    /// A doorbell was rung through a mapping of before a reset of the GPU: since 7.2
+    /// that is SIGBUS (kernel-rules section 3).
+    DoorbellAfterReset,
 }
 
 impl fmt::Display for Violation {

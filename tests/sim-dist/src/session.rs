@@ -200,6 +200,8 @@ fn machine() -> Machine {
     // It would grow for as long as the program runs.
     machine.keep_log(false);
     machine.set_host_memory(Arc::new(Linux));
+    // Programs that write rings have barriers of their own.
+    machine.expect_barriers(false);
     machine.set_condition(Condition::ModuleNotLoaded, !known);
     machine
 }
@@ -280,11 +282,14 @@ impl Os for Simulation {
     // What follows is the host's, and may take long: nobody is inside meanwhile.
 
     fn now(&self, clock: Clock) -> u64 {
+        enter().process().run_engines();
         Linux.now(clock)
     }
 
     fn sleep(&self, ns: u64) {
+        enter().process().run_engines();
         Linux.sleep(ns);
+        enter().process().run_engines();
     }
 
     fn futex_wait(
@@ -313,11 +318,11 @@ impl Os for Simulation {
     }
 
     fn wmb_device(&self) {
-        Linux.wmb_device();
+        enter().process().wmb_device();
     }
 
     fn rmb_device(&self) {
-        Linux.rmb_device();
+        enter().process().rmb_device();
     }
 
     fn flush_wc(&self) {
@@ -350,6 +355,7 @@ impl Driver for Simulation {
             let result = enter().process().advance(&device.0, call, &mut wait);
             match &wait {
                 None => return result,
+                Some(_) if enter().process().run_engines() > 0 => {}
                 // Nobody is inside meanwhile.
                 Some(wait) => wait.sleep(&Linux),
             }

@@ -325,7 +325,8 @@ pub(crate) fn free_all(state: &mut State, object: &KfdObject) {
             }
             give_up(state, buffer);
         }
-        for memory in [record.trap_memory, record.doorbells].into_iter().flatten() {
+        let torn = record.torn.keys().copied();
+        for memory in [record.trap_memory, record.doorbells].into_iter().flatten().chain(torn) {
             state.memory.let_go(memory);
         }
     }

@@ -14,7 +14,7 @@ use hsakmt_core::seam::Clock;
 use super::dispatch::Request;
 use super::{KfdObject, ObjectId, buffers};
 use crate::defect::{Defect, EVENT_SLOTS_LEFT};
-use crate::gpu_memory::Place;
+use crate::gpu_memory::{MemoryId, Place};
 use crate::machine::{State, Write};
 use crate::process::Pid;
 use crate::violation::Rule;
@@ -222,7 +222,7 @@ fn take_page(request: &mut Request<'_, '_, '_>, handle: u64) -> Result<(), Errno
     let events = &mut request.object_mut()?.events;
     (events.page, events.slots) = (Page::Buffer(handle), slots);
     // The driver sets all of it to ones, which stand for "not set".
-    request.state.writes.push(Write::Fill(memory, size as usize, 0xff));
+    request.state.writes.push(Write::Fill(memory, 0, size as usize, 0xff));
     Ok(())
 }
 
@@ -403,6 +403,20 @@ pub(super) fn open_smi(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> 
     Ok(0)
 }
 
+/// The buffer that is the event page.
+pub(crate) fn page_memory(object: &KfdObject) -> Option<MemoryId> {
+    match object.events.page {
+        Page::Buffer(handle) => object.buffer(handle).map(|buffer| buffer.memory),
+        Page::None | Page::Kernel => None,
+    }
+}
+
+/// The events that have slots.
+pub(crate) fn signal_ids(object: &KfdObject) -> Vec<u32> {
+    let has_slot = |event: &Event| event.kind == SIGNAL || event.kind == DEBUG;
+    object.events.iter().filter(|(_, event)| has_slot(event)).map(|(id, _)| id).collect()
+}
+
 /// A GPU wrote the slot of an event and raised its interrupt.
 pub(crate) fn signal(state: &mut State, object: ObjectId, id: u32) -> bool {
     let Some(object) = state.objects.get_mut(&object) else { return false };
@@ -458,6 +472,10 @@ pub(crate) fn memory_fault(
     payload[28..32].copy_from_slice(&error_type.to_ne_bytes());
     if let Some(object) = state.objects.get_mut(&object) {
         fire_all(object, MEMORY, payload);
+        // A page fault stops the object's queues on the GPU for good.
+        if let Some(record) = object.record_mut(gpu_id).filter(|_| error_type == 0) {
+            record.evicted = true;
+        }
     }
     state.wake();
 }
@@ -475,6 +493,14 @@ pub(crate) fn reset_gpu(state: &mut State, gpu_id: u32, uncorrectable: bool) {
             continue;
         };
         fire_all(object, HW_EXCEPTION, payload);
+        let tears = state.kernel.tears_doorbells();
+        if let Some(record) = object.record_mut(gpu_id) {
+            record.evicted = true;
+            record.has_reset_queue = true;
+            if let Some(slice) = record.doorbells.take_if(|_| tears) {
+                record.torn.insert(slice, None);
+            }
+        }
         if uncorrectable {
             let fault = MemoryFault { imprecise: true, error_type: 1, ..MemoryFault::default() };
             memory_fault(state, id, gpu_id, 0, fault);

@@ -10,6 +10,7 @@ use hsakmt_core::seam::DeviceNode;
 
 use crate::address_space::SpaceId;
 use crate::descriptor::FileId;
+use crate::engines::Torn;
 use crate::gpu_memory::{MemoryId, Place};
 use crate::intervals::Intervals;
 use crate::machine::{Condition, State};
@@ -47,14 +48,15 @@ pub(crate) use buffers::free_all;
 pub(crate) use dispatch::ioctl;
 pub use events::MemoryFault;
 pub(crate) use events::{
-    Waiting, interrupt as interrupt_wait, memory_fault as fault_memory, reset_gpu,
-    signal as signal_event,
+    Waiting, interrupt as interrupt_wait, memory_fault as fault_memory, page_memory as event_page,
+    reset_gpu, signal as signal_event, signal_ids,
 };
 pub(crate) use invalidation::{memory_changed, memory_unmapped, restore};
 pub(crate) use ipc::{ShareHandle, Shared};
 pub(crate) use mmap::mmap;
 pub(crate) use process_folder::folder;
-pub(crate) use queues::{Queue, destroy_all as destroy_queues};
+pub(crate) use queues::{Queue, QueueKind, destroy_all as destroy_queues};
+pub(crate) use runtime::is_enabled as runtime_is_enabled;
 pub(crate) use svm::NAMES as SVM_ATTRIBUTE_NAMES;
 
 /// The identity of a process object.
@@ -79,6 +81,8 @@ pub(crate) struct KfdObject {
     pub user_buffers: Intervals,
     /// See `Process::evictions`.
     pub evictions: u64,
+    /// Those of them after which the restore work ran.
+    pub restored: u64,
     pub events: events::Events,
     pub queues: BTreeMap<u32, Queue>,
     /// Whether its queues are stopped for good on all GPUs.
@@ -103,6 +107,8 @@ pub(crate) struct GpuRecord {
     pub policy: Option<policy::Policy>,
     /// The doorbell slice, once it was allocated.
     pub doorbells: Option<MemoryId>,
+    /// The slices that it had before resets of the GPU.
+    pub torn: Torn,
     /// The buffers of the GPU by the low half of their handle.
     pub buffers: BTreeMap<u32, buffers::Buffer>,
     /// Low halves that are free again. The first that was never given is the number
@@ -206,6 +212,7 @@ fn new_object(state: &State, pid: Pid, space: SpaceId, kind: Kind) -> Result<Kfd
         file: None,
         policy: None,
         doorbells: None,
+        torn: Torn::new(),
         buffers: BTreeMap::new(),
         free_indices: BTreeSet::new(),
         addresses: addresses::Addresses::default(),
@@ -224,6 +231,7 @@ fn new_object(state: &State, pid: Pid, space: SpaceId, kind: Kind) -> Result<Kfd
         svm: SvmRanges::default(),
         user_buffers: Intervals::default(),
         evictions: 0,
+        restored: 0,
         events: events::Events::default(),
         queues: BTreeMap::new(),
         stopped: false,

@@ -2,7 +2,7 @@
 //! (kfd_chardev.c, kfd_queue.c, kfd_process_queue_manager.c,
 //! kfd_device_queue_manager.c).
 //!
-//! No engine executes a queue's packets yet.
+//! What a queue's packets do is in `engines`.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -14,6 +14,7 @@ use hsakmt_core::errno::Errno;
 use super::dispatch::Request;
 use super::{KfdObject, ObjectId, process_folder};
 use crate::descriptor::FileId;
+use crate::engines::{NEVER_RUNG, Progress};
 use crate::gpu_memory::{MemoryId, Place};
 use crate::gpu_vm::{GpuRange, GpuVm, Shows};
 use crate::machine::{State, Write};
@@ -80,9 +81,7 @@ pub(crate) struct Queue {
     pub metadata_size: u32,
     pub percentage: u32,
     pub priority: u32,
-    #[expect(dead_code, reason = "no engine reads it yet")]
     pub read_pointer: u64,
-    #[expect(dead_code, reason = "no engine reads it yet")]
     pub write_pointer: u64,
     pub ctl_stack_size: u32,
     /// Where the context save area begins, and bytes of one die's part.
@@ -95,6 +94,12 @@ pub(crate) struct Queue {
     held: Held,
     /// The mapping that is the ring.
     held_ring: Option<u64>,
+    /// Tells it from others that had or get its number.
+    pub serial: u64,
+    /// What an engine did of it so far.
+    pub progress: Progress,
+    /// The place up to which a barrier saw packets.
+    pub seen: u64,
 }
 
 impl Queue {
@@ -248,7 +253,7 @@ pub(super) fn create(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     if wanted.kind == SDMA_BY_ENGINE && wanted.engine >= engines {
         return Err(Errno::EINVAL);
     }
-    doorbell_slice(request.state, request.id, &gpu)?;
+    let slice = doorbell_slice(request.state, request.id, &gpu)?;
     let (held, held_ring) = hold_buffers(request, &wanted, &gpu, file)?;
     let mut queue = Queue {
         gpu_id,
@@ -267,6 +272,9 @@ pub(super) fn create(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
         cu_mask: Vec::new(),
         held,
         held_ring,
+        serial: request.state.number(),
+        progress: Progress::default(),
+        seen: 0,
     };
     let id = match place(request, &wanted, &gpu, file, &mut queue) {
         Ok(id) => id,
@@ -275,6 +283,9 @@ pub(super) fn create(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
             return Err(errno);
         }
     };
+    let width = if gpu.doorbell_type() == 2 { 8 } else { 4 };
+    let place = queue.doorbell as usize;
+    request.state.writes.push(Write::Fill(slice, place, width, NEVER_RUNG));
     let mut offset = DOORBELL_OFFSET | u64::from(gpu_id) << 46;
     if gpu.is_gfx9_or_later() {
         offset |= u64::from(queue.doorbell);
@@ -288,6 +299,7 @@ pub(super) fn create(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
         request.state.tree.put_bytes(&format!("{folder}/{name}"), text.into_bytes());
     }
     request.object_mut()?.queues.insert(id, queue);
+    request.state.count_queues();
     request.arguments.put_u32(52, id);
     request.arguments.put_u64(24, offset);
     // The clamped size comes back, too.
@@ -550,6 +562,7 @@ pub(super) fn destroy(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
         let_go(request.state, file, &queue);
     }
     request.state.tree.remove(&format!("{folder}/queues/{id}"));
+    request.state.count_queues();
     Ok(0)
 }
 

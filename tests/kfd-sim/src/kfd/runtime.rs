@@ -107,6 +107,11 @@ fn retries_at_start(gpu: &Gpu) -> bool {
     }
 }
 
+/// Whether RUNTIME_ENABLE was done.
+pub(crate) fn is_enabled(object: &super::KfdObject) -> bool {
+    object.runtime.state == RuntimeState::Enabled
+}
+
 /// The mode of a new object with these GPUs.
 pub(super) fn xnack_at_start(state: &State, gpu_ids: &[u32]) -> bool {
     gpu_ids.iter().filter_map(|id| state.topology.gpu(*id)).all(retries_at_start)
