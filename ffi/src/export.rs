@@ -92,6 +92,19 @@ macro_rules! export {
                 IoLinkProperties:
                     *mut <$generation as $crate::generation::Generation>::IoLinkProperties,
             ) => link_properties_of;
+            fn hsaKmtGetAMDGPUDeviceHandle(
+                NodeId: u32,
+                DeviceHandle: *mut $crate::types::HsaAMDGPUDeviceHandle,
+            ) => amdgpu_device;
+            fn hsaKmtGetAMDGPUDeviceHandleCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                NodeId: u32,
+                DeviceHandle: *mut $crate::types::HsaAMDGPUDeviceHandle,
+            ) => amdgpu_device_of;
+            fn hsaKmtGetAmdGPUDeviceFd(
+                DeviceHandle: $crate::types::HsaAMDGPUDeviceHandle,
+                fd: *mut ::core::ffi::c_int,
+            ) => amdgpu_device_file;
             fn hsaKmtGetTileConfig(
                 NodeId: u32,
                 config: *mut $crate::types::HsaGpuTileConfig,

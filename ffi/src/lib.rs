@@ -26,4 +26,4 @@ pub mod types;
 mod conversion;
 mod export;
 
-pub use library::{Host, Library};
+pub use library::{Host, Libdrm, Library};

@@ -91,6 +91,12 @@ impl BorrowedFd<'static> {
     /// Descriptor 2, likewise.
     pub const STANDARD_ERROR: BorrowedFd<'static> = BorrowedFd::of_process(2);
 
+    /// A descriptor of somebody else in the process, by its number; a call on one that is
+    /// closed meanwhile is refused, or meets another file. `None` for a negative number.
+    pub(crate) const fn of_others(number: i32) -> Option<BorrowedFd<'static>> {
+        if number < 0 { None } else { Some(BorrowedFd::of_process(number)) }
+    }
+
     const fn of_process(number: i32) -> BorrowedFd<'static> {
         match Number::new(number) {
             Some(number) => BorrowedFd(number, PhantomData),

@@ -40,6 +40,19 @@ use crate::{arch, fork, page_size};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Linux;
 
+impl Linux {
+    /// Another number of a file that somebody in the process has open, close-on-exec. It
+    /// is the caller's, to be adopted ([`Driver::adopt`]) or closed.
+    ///
+    /// # Errors
+    /// EBADF; EMFILE.
+    pub fn duplicate(&self, number: i32) -> Result<DeviceToken, Errno> {
+        let fd = BorrowedFd::of_others(number).ok_or(Errno::EBADF)?;
+        let fd = file::duplicate(fd)?.into_number();
+        Ok(DeviceToken(fd as u32))
+    }
+}
+
 impl Platform for Linux {
     type Os = Linux;
     type Driver = Linux;

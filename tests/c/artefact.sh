@@ -4,7 +4,9 @@
 # What a process must have for the shared library, the static one the same. The
 # C library has all of them; a program without one brings them, environ excepted.
 allowed_undefined='bcmp memcmp memcpy memmove memset strlen'
-allowed_weak='environ'
+# And those of a libdrm_amdgpu, if the program brings one.
+libdrm_weak='amdgpu_device_initialize2 amdgpu_device_initialize amdgpu_device_deinitialize amdgpu_device_get_fd'
+allowed_weak="environ $libdrm_weak"
 
 # symbols FILE: name, binding and section of every global symbol.
 symbols() {

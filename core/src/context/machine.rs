@@ -306,7 +306,7 @@ impl MachineCell {
             }
         }
         let apertures = apertures(&channel)?;
-        let mut renders = RenderNodes::new(channel, &options.gpus, &apertures);
+        let mut renders = RenderNodes::new(channel, options, &apertures);
         let snapshot = read_snapshot(os, &settings, &mut renders)?;
         renders.bind(|gpu| snapshot.by_gpu_id(gpu.gpu_id).is_some())?;
         let svm = common_range(&snapshot, &apertures);

@@ -5,6 +5,7 @@ mod clocks;
 mod machine;
 mod options;
 mod render;
+mod render_files;
 mod reserve;
 mod tile;
 
@@ -13,6 +14,7 @@ pub use clocks::ClockCounters;
 pub use machine::Machine;
 pub(crate) use machine::no_such_node;
 pub use options::{GpuSelection, Options};
+pub use render_files::RenderFiles;
 pub use tile::{TILE_MODES_MAX, TileConfig};
 
 pub(crate) use channel::{Channel, refused};

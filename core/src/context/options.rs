@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::RenderFiles;
 use crate::error::Error;
 use crate::fallible::try_extend;
 use crate::log::Logger;
@@ -67,6 +68,8 @@ pub struct Options {
     /// How long an engine that was given packets may make no progress before it is given
     /// up, in ms.
     pub engine_patience_ms: u32,
+    /// Whose render files GPUs are bound to, if not the context's own.
+    pub render_files: Option<&'static dyn RenderFiles>,
     /// Where messages for people go.
     pub logger: Logger,
 }
@@ -89,6 +92,7 @@ impl Default for Options {
             zero_frame_buffer: false,
             check_user_pointers: false,
             engine_patience_ms: 10_000,
+            render_files: None,
             logger: Logger::SILENT,
         }
     }

@@ -6,7 +6,7 @@ use core::ops::ControlFlow;
 
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::{Channel, GpuSelection, refused};
+use super::{Channel, Options, refused};
 use crate::errno::Errno;
 use crate::error::{Error, Object, Operation, Status};
 use crate::execute::execute;
@@ -55,7 +55,7 @@ pub(super) fn apertures<P: Platform>(
 /// What it opened and did not bind is closed when it is dropped.
 pub(super) struct RenderNodes<'a, P: Platform> {
     channel: Channel<'a, P>,
-    selection: &'a GpuSelection,
+    options: &'a Options,
     apertures: &'a [ProcessDeviceApertures],
     opened: Vec<(GpuIdentity, Opened<'a, P>)>,
 }
@@ -63,10 +63,10 @@ pub(super) struct RenderNodes<'a, P: Platform> {
 impl<'a, P: Platform> RenderNodes<'a, P> {
     pub(super) fn new(
         channel: Channel<'a, P>,
-        selection: &'a GpuSelection,
+        options: &'a Options,
         apertures: &'a [ProcessDeviceApertures],
     ) -> RenderNodes<'a, P> {
-        RenderNodes { channel, selection, apertures, opened: Vec::new() }
+        RenderNodes { channel, options, apertures, opened: Vec::new() }
     }
 
     /// Binds the address space of each GPU that `is_used` to the kernel process
@@ -76,8 +76,15 @@ impl<'a, P: Platform> RenderNodes<'a, P> {
     /// ERROR with the driver's errno. What was bound before stays bound and open:
     /// the kernel would accept no other file for it.
     pub(super) fn bind(self, is_used: impl Fn(&GpuIdentity) -> bool) -> Result<(), Error> {
-        let Channel { platform, files, .. } = self.channel;
-        for (gpu, opened) in self.opened {
+        let RenderNodes { channel, options, opened, .. } = self;
+        let Channel { platform, files, descriptors, .. } = channel;
+        let acquire = |gpu: &GpuIdentity, opened: &Opened<'_, P>| {
+            let device = opened.device().ok_or(Error::not_open())?;
+            let mut block =
+                AcquireVm { drm_fd: platform.driver().token(device).0, gpu_id: gpu.gpu_id };
+            channel.execute(&mut block, &mut [], Status::ERROR, Object::Gpu(gpu.gpu_id)).map(drop)
+        };
+        for (gpu, opened) in opened {
             if !is_used(&gpu) {
                 continue;
             }
@@ -86,10 +93,20 @@ impl<'a, P: Platform> RenderNodes<'a, P> {
             if !files.has_room() {
                 return Err(Error::library(Status::NO_MEMORY, Operation::OpenDevice, object));
             }
-            let mut block =
-                AcquireVm { drm_fd: platform.driver().token(device).0, gpu_id: gpu.gpu_id };
-            self.channel.execute(&mut block, &mut [], Status::ERROR, object)?;
-            files.keep_render(gpu.render_minor, opened);
+            let minor = gpu.render_minor;
+            if let Some(others) = options.render_files {
+                if let Some(token) = others.offer(minor, platform.driver().token(device)) {
+                    let node = DeviceNode::Render(minor);
+                    let theirs = Opened::adopt(platform, descriptors, node, token)?;
+                    if acquire(&gpu, &theirs).is_ok() {
+                        files.keep_render(minor, theirs);
+                        continue;
+                    }
+                    others.refused(minor);
+                }
+            }
+            acquire(&gpu, &opened)?;
+            files.keep_render(minor, opened);
         }
         Ok(())
     }
@@ -97,7 +114,7 @@ impl<'a, P: Platform> RenderNodes<'a, P> {
 
 impl<P: Platform> GpuAccess for RenderNodes<'_, P> {
     fn wants(&mut self, gpu_id: u32) -> bool {
-        self.selection.wants(gpu_id)
+        self.options.gpus.wants(gpu_id)
     }
 
     fn access(&mut self, gpu: &GpuIdentity) -> Result<Access, Error> {

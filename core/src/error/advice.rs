@@ -66,6 +66,10 @@ impl Error {
             (Operation::MapMemory, Object::Address(_), Some(Errno::EEXIST)) => {
                 c"something is mapped at this address already"
             }
+            (Operation::LookUp, Object::Device(DeviceNode::Render(_)), None) => {
+                c"the process had no libdrm_amdgpu when the GPU was acquired, or it could not take \
+                  the device: link the program with libdrm_amdgpu"
+            }
             (Operation::Copy, Object::Address(_), None) => {
                 c"whoever is to copy does not reach this memory: allocate it with host access for \
                   the CPU, or map it on a GPU that has an engine"

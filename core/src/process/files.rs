@@ -9,7 +9,7 @@ use crate::error::{Error, Object, Operation, Status};
 use crate::event::EventPage;
 use crate::lock::Lock;
 use crate::queue::{Doorbells, abandon_doorbells};
-use crate::seam::{DeviceNode, Driver, Platform};
+use crate::seam::{DeviceNode, DeviceToken, Driver, Platform};
 use crate::set_once::SetOnce;
 
 /// A device of the platform's driver.
@@ -38,6 +38,18 @@ impl<'a, P: Platform> Opened<'a, P> {
             Error::system(status(errno), Operation::OpenDevice, errno, Object::Device(node))
         })?;
         descriptors.note(node, platform.driver().token(&device))?;
+        Ok(Opened { platform, descriptors, node, device: Some(device) })
+    }
+
+    /// Takes a device that is open already, and ours from here on.
+    pub(crate) fn adopt(
+        platform: &'a P,
+        descriptors: &'a Descriptors,
+        node: DeviceNode,
+        token: DeviceToken,
+    ) -> Result<Opened<'a, P>, Error> {
+        let device = platform.driver().adopt(token);
+        descriptors.note(node, token)?;
         Ok(Opened { platform, descriptors, node, device: Some(device) })
     }
 

@@ -547,6 +547,15 @@ impl<'a, P: Platform> Guard<'a, P> {
         self.context.machine().look(self.channel(), look)
     }
 
+    /// The render node of a GPU, by its minor number, to whose file its address space is
+    /// bound.
+    ///
+    /// # Errors
+    /// INVALID_NODE_UNIT, also for a CPU node.
+    pub fn render_minor(&self, node: u32) -> Result<u32, Error> {
+        self.machine(|machine| machine.gpu(node).map(|gpu| gpu.drm_render_minor))
+    }
+
     /// Reads the clocks of a node, the GPU's clock 0 for a CPU node.
     ///
     /// # Errors

@@ -10,7 +10,9 @@
 //! that changes it on another thread at that moment races with itself, as it
 //! does with getenv(3).
 
-use hsakmt::{Host, Library};
+mod libdrm;
+
+use hsakmt::{Host, Libdrm, Library};
 use hsakmt_linux_shim::Linux;
 use hsakmt_linux_shim::environment::Environment;
 use hsakmt_linux_shim::freestanding::Output;
@@ -38,6 +40,10 @@ impl Host for Process {
         unsafe { Environment::of_process() }.for_each(visit);
     }
 
+    fn libdrm(&self) -> Option<&'static dyn Libdrm> {
+        LIBDRM.is_there().then_some(&LIBDRM)
+    }
+
     fn write_log(&self, line: &[u8]) {
         // Where standard error is closed, nobody wanted to know.
         let _ = Output::error().write(line);
@@ -46,6 +52,8 @@ impl Host for Process {
 
 #[global_allocator]
 static HEAP: Heap = Heap;
+
+static LIBDRM: libdrm::Weak = libdrm::Weak::new();
 
 static LIBRARY: Library<Process> = Library::new(Process, Linux);
 

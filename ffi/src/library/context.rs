@@ -12,7 +12,7 @@ use hsakmt_core::error::{Error, Status};
 use hsakmt_core::process::{ContextHandle, Opening};
 
 use super::environment::{Environment, apply};
-use super::{Handle, Host, Library, handle_of, no_context};
+use super::{Handle, Host, Libdrm, Library, handle_of, no_context};
 use crate::generation::{Generation, caller_memory};
 use crate::types::{HSAKMT_STATUS, HsaClockCounters, HsaKFDContext, HsaVersionInfo};
 
@@ -42,9 +42,15 @@ impl<H: Host> Library<H> {
         })
     }
 
+    /// The same of the primary context, whose GPUs share their files with libdrm.
+    fn primary_options(&'static self) -> Result<Options, Error> {
+        let libdrm = self.host.libdrm();
+        Ok(Options { render_files: libdrm.map(Libdrm::render_files), ..self.options()? })
+    }
+
     /// `hsaKmtOpenKFD`
     pub fn open(&'static self) -> HSAKMT_STATUS {
-        match self.process.open_primary(|| self.options()) {
+        match self.process.open_primary(|| self.primary_options()) {
             Ok(Opening::First) => HSAKMT_STATUS::SUCCESS,
             Ok(Opening::Again) => HSAKMT_STATUS::KERNEL_ALREADY_OPENED,
             Err(error) => self.finish(None, Err(error)),

@@ -6,6 +6,7 @@ mod copy;
 mod detail;
 mod environment;
 mod event;
+mod libdrm;
 mod log;
 mod memory;
 mod pointer_info;
@@ -17,8 +18,11 @@ mod svm;
 mod topology;
 mod trace;
 
+use core::ffi::c_void;
 use core::marker::PhantomData;
+use core::ptr::NonNull;
 
+use hsakmt_core::context::RenderFiles;
 use hsakmt_core::error::{Error, Status};
 use hsakmt_core::process::{ContextHandle, Guard, Process};
 use hsakmt_core::seam::Platform;
@@ -50,8 +54,25 @@ pub trait Host: Sync + 'static {
 
     /// Shows each `NAME=value` of the environment; called once, at open.
     fn variables(&self, visit: &mut dyn FnMut(&[u8]));
+    /// A libdrm_amdgpu in the process, whose devices and ours are to have one file each.
+    fn libdrm(&self) -> Option<&'static dyn Libdrm> {
+        None
+    }
     /// Writes a line of log for a person, where HSAKMT_DEBUG_LEVEL asks for it.
     fn write_log(&self, line: &[u8]);
+}
+
+/// A libdrm_amdgpu in the process.
+pub trait Libdrm: Sync {
+    /// The files of its devices.
+    fn render_files(&self) -> &dyn RenderFiles;
+
+    /// Its device (`amdgpu_device_handle`) on the file that the GPU of a render node is
+    /// bound to; `None` where there is none in this process.
+    fn device(&self, render_minor: u32) -> Option<NonNull<c_void>>;
+
+    /// The file of a device that [`Libdrm::device`] gave; `None` for every other pointer.
+    fn file_of(&self, device: *mut c_void) -> Option<i32>;
 }
 
 /// The C library. A leaf crate has one in a static.

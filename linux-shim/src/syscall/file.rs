@@ -11,8 +11,8 @@ use core::mem::MaybeUninit;
 
 use hsakmt_core::errno::Errno;
 use linux_raw_sys::general::{
-    __NR_close, __NR_getdents64, __NR_openat, __NR_read, __NR_statx, AT_EMPTY_PATH, AT_FDCWD,
-    O_CLOEXEC, S_IFCHR, S_IFMT, STATX_TYPE, statx,
+    __NR_close, __NR_fcntl, __NR_getdents64, __NR_openat, __NR_read, __NR_statx, AT_EMPTY_PATH,
+    AT_FDCWD, F_DUPFD_CLOEXEC, O_CLOEXEC, S_IFCHR, S_IFMT, STATX_TYPE, statx,
 };
 
 use super::check;
@@ -27,6 +27,16 @@ pub(crate) fn open(path: &CStr, flags: u32) -> Result<OwnedFd, Errno> {
     // SAFETY: the kernel reads the path.
     let fd =
         check(unsafe { syscall4(__NR_openat, folder, path, (flags | O_CLOEXEC) as usize, 0) })?;
+    // SAFETY: the kernel made this descriptor just now, and for us alone.
+    Ok(unsafe { OwnedFd::from_number(fd as i32) })
+}
+
+/// Another number of the same open file, close-on-exec.
+#[inline]
+pub(crate) fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let command = F_DUPFD_CLOEXEC as usize;
+    // SAFETY: the call takes no pointer.
+    let fd = check(unsafe { syscall3(__NR_fcntl, fd.number() as usize, command, 0) })?;
     // SAFETY: the kernel made this descriptor just now, and for us alone.
     Ok(unsafe { OwnedFd::from_number(fd as i32) })
 }
