@@ -10,12 +10,16 @@
 //! call that needs the machine. A rule of the kernel that the library breaks is
 //! told on standard error.
 //!
+//! With the first queue a thread begins that lets the simulated engines run while the
+//! program waits by looking at memory.
+//!
 //! # Safety
 //! As `libhsakmt`: the environment is read in place.
 
 extern crate alloc;
 
 mod session;
+mod worker;
 
 use hsakmt::{Host, Library};
 use hsakmt_linux_shim::environment::Environment;

@@ -19,6 +19,9 @@
 //! Two real processes have two machines: what one does the other does not see, but
 //! for the contents of memory that was mapped before the fork.
 //!
+//! Once there is a queue a thread of this process lets engines run (`worker`). A fork
+//! while it is inside is a fork with a thread inside.
+//!
 //! # Safety
 //! A session is leaked, so that a reference to it is good for ever; the machine
 //! in it is behind the simulator's own lock.
@@ -33,6 +36,7 @@ use core::ops::ControlFlow;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use crate::worker::Worker;
 use hsakmt_core::errno::Errno;
 use hsakmt_core::lock::Lock;
 use hsakmt_core::seam::{
@@ -66,9 +70,13 @@ struct Session {
     actor: AtomicU64,
     /// The owner, a vforked child of it, a vforked child of that…
     family: Lock<Vec<u32>>,
+    worker: Worker,
 }
 
 const CHANGING: u64 = u32::MAX as u64;
+
+/// The number of the request after which there are engines to run.
+const CREATE_QUEUE: u8 = 0x02;
 
 impl Session {
     fn leak(process: SimPlatform<Linux>) -> &'static Session {
@@ -77,6 +85,7 @@ impl Session {
             process,
             actor: AtomicU64::new(u64::from(owner) << 32),
             family: Lock::new(Vec::from([owner])),
+            worker: Worker::new(),
         }))
     }
 
@@ -112,6 +121,18 @@ impl Session {
                 Ok(_) => return Inside { session: self },
             }
         }
+    }
+
+    /// Counts the calling thread in if its process acts already.
+    fn try_enter(&'static self) -> Option<Inside> {
+        let caller = u64::from(Linux.process_id()) << 32;
+        let seen = self.actor.load(Ordering::Acquire);
+        if seen & !CHANGING != caller || seen & CHANGING == CHANGING {
+            return None;
+        }
+        let next = seen + 1;
+        let entered = self.actor.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire);
+        entered.ok().map(|_| Inside { session: self })
     }
 
     fn change_actor(&self, caller: u32) {
@@ -170,6 +191,17 @@ fn enter() -> Inside {
     }
     // SAFETY: not null since STARTED, and leaked.
     unsafe { &*SESSION.load(Ordering::Acquire) }.enter()
+}
+
+/// Lets the engines go on, if that does not mean to take over from another process; how
+/// many packets they executed.
+pub(crate) fn run_engines() -> u64 {
+    // SAFETY: null or leaked.
+    let session = unsafe { SESSION.load(Ordering::Acquire).as_ref() };
+    let inside = session.filter(|session| session.process.machine().has_queues());
+    inside
+        .and_then(|session| session.try_enter())
+        .map_or(0, |inside| inside.process().run_engines())
 }
 
 /// Makes the session of a process that has none.
@@ -354,7 +386,12 @@ impl Driver for Simulation {
         loop {
             let result = enter().process().advance(&device.0, call, &mut wait);
             match &wait {
-                None => return result,
+                None => {
+                    if call.request.number() == CREATE_QUEUE && result.is_ok() {
+                        enter().session.worker.begin();
+                    }
+                    return result;
+                }
                 Some(_) if enter().process().run_engines() > 0 => {}
                 // Nobody is inside meanwhile.
                 Some(wait) => wait.sleep(&Linux),
