@@ -326,6 +326,12 @@ impl<P: Platform> Guard<'_, P> {
         doorbells::note_reset(&mut channel.files.doorbells.acquire(channel.os()), gpu_id);
     }
 
+    /// How often a GPU was reset, as far as waits have told, since it had its first queue.
+    pub(crate) fn gpu_resets(&self, gpu_id: u32) -> u32 {
+        let channel = self.channel();
+        doorbells::resets(&channel.files.doorbells.acquire(channel.os()), gpu_id)
+    }
+
     /// Fails for a queue whose GPU was reset, as far as a wait has told. Whoever rings a
     /// doorbell asks first: the mapping may be gone, and the store would be SIGBUS.
     ///

@@ -6,7 +6,8 @@
 //! for a while, then sleeps until the engine sets the queue's event. An interrupt that
 //! is lost costs time only, since the word is looked at again. An engine that makes no
 //! progress for as long as the context's options say is given up, and so is one whose
-//! GPU is reset.
+//! GPU is reset or meets an address that it does not reach: the queue has events of its
+//! own for both.
 //!
 //! # Safety
 //! One of the few modules of `core` with `unsafe` code. Ring, pointers and completion
@@ -67,6 +68,8 @@ pub struct CommandQueue {
     event: Option<Event>,
     /// Set by the driver when it resets the GPU.
     exception: Option<Event>,
+    /// Set by the driver when a GPU does not reach an address.
+    fault: Option<Event>,
 }
 
 /// What a wait has seen of an engine.
@@ -173,6 +176,7 @@ impl CommandQueue {
             asked: 0,
             event: event(EventType::SIGNAL),
             exception: event(EventType::HW_EXCEPTION),
+            fault: event(EventType::MEMORY),
             queue,
         })
     }
@@ -189,7 +193,7 @@ impl CommandQueue {
     /// Those of [`Guard::destroy_queue`]. What the driver keeps then goes with the context.
     pub fn close<P: Platform>(self, guard: &Guard<'_, P>) -> Result<(), Error> {
         let ended = guard.destroy_queue(self.queue.id);
-        for event in [self.event, self.exception].into_iter().flatten() {
+        for event in [self.event, self.exception, self.fault].into_iter().flatten() {
             let _ = guard.destroy_event(event.id, self.queue.id);
         }
         let access = guard.memory();
@@ -231,9 +235,9 @@ impl CommandQueue {
     ///
     /// # Errors
     /// UNAVAILABLE when the GPU is reset, or was; ERROR, with the operation
-    /// [`Operation::Submit`] and the GPU, when the engine makes no progress: what was
-    /// placed may still be executed later, so the queue is to be closed before memory is
-    /// freed that its packets name.
+    /// [`Operation::Submit`], and the address when the GPU does not reach it, or the GPU
+    /// when the engine makes no progress: what was placed may still be executed later, so
+    /// the queue is to be closed before memory is freed that its packets name.
     pub fn finish<P: Platform>(&mut self, guard: &Guard<'_, P>) -> Result<(), Error> {
         let wanted = self.asked.wrapping_add(1);
         self.place_completion(guard, wanted)?;
@@ -298,9 +302,7 @@ impl CommandQueue {
 
     /// Hands over what was placed, unless the GPU was reset: its doorbells may be gone.
     fn submit<P: Platform>(&mut self, guard: &Guard<'_, P>) -> Result<(), Error> {
-        if let Some(exception) = self.exception {
-            self.look_for(guard, &mut [data_of(&exception)], 0)?;
-        }
+        self.look_for(guard, None, 0)?;
         guard.check_queue(self.queue.id)?;
         self.ring.submit(guard.os());
         Ok(())
@@ -332,48 +334,60 @@ impl CommandQueue {
         if now.since.saturating_sub(progress.since) < patience.saturating_mul(1_000_000) {
             return Ok(());
         }
-        Err(Error::library(Status::ERROR, Operation::Submit, Object::Gpu(self.gpu_id)))
+        // After the reset of a whole GPU the driver runs no queue of this process there.
+        let was_reset = guard.gpu_resets(self.gpu_id) != 0;
+        let status = if was_reset { Status::UNAVAILABLE } else { Status::ERROR };
+        Err(Error::library(status, Operation::Submit, Object::Gpu(self.gpu_id)))
     }
 
     /// Sleeps for a little, or until the event is set.
     fn nap<P: Platform>(&self, guard: &Guard<'_, P>, event: Option<Event>) -> Result<(), Error> {
-        let exception = self.exception.map(|event| data_of(&event));
-        let signal = event.map(|event| data_of(&event));
-        match (exception, signal) {
-            (Some(exception), Some(signal)) => {
-                self.look_for(guard, &mut [exception, signal], NAP_MS)
-            }
-            (Some(one), None) => self.look_for(guard, &mut [one], 1),
-            (None, Some(one)) => self.look_for(guard, &mut [one], NAP_MS),
-            (None, None) => {
+        match event {
+            Some(_) => self.look_for(guard, event, NAP_MS),
+            None => {
                 guard.os().sleep(NAP_NS);
-                Ok(())
+                self.look_for(guard, None, 0)
             }
         }
     }
 
-    /// Waits for events, of which the first may tell of a reset of the GPU.
+    /// Waits for an event, and for those that tell of a failure.
     fn look_for<P: Platform>(
         &self,
         guard: &Guard<'_, P>,
-        events: &mut [EventData],
+        event: Option<Event>,
         milliseconds: u32,
     ) -> Result<(), Error> {
-        if guard.wait_for_events(events, false, milliseconds)? == Waited::TimedOut {
+        let mut entries = [EventData::default(); 3];
+        let mut count = 0_usize;
+        let wanted = [self.exception, self.fault, event].into_iter().flatten();
+        for (entry, event) in entries.iter_mut().zip(wanted) {
+            entry.event_id = event.id;
+            count = count.saturating_add(1);
+        }
+        let entries = entries.get_mut(..count).unwrap_or_default();
+        if entries.is_empty()
+            || guard.wait_for_events(entries, false, milliseconds)? == Waited::TimedOut
+        {
             return Ok(());
         }
-        let exception = self.exception.map(|exception| exception.id);
-        for event in events.iter().filter(|event| Some(event.event_id) == exception) {
-            let data = event.hw_exception();
-            if data.gpu_id != 0 {
-                guard.note_gpu_reset(data.gpu_id);
+        let of = |kind: Option<Event>, entry: &EventData| {
+            kind.is_some_and(|event| event.id == entry.event_id)
+        };
+        for entry in &*entries {
+            if of(self.exception, entry) {
+                let data = entry.hw_exception();
+                if data.gpu_id != 0 {
+                    guard.note_gpu_reset(data.gpu_id);
+                }
+            } else if of(self.fault, entry) {
+                let data = entry.memory_exception();
+                if data.gpu_id == self.gpu_id {
+                    let at = Object::Address(data.va);
+                    return Err(Error::library(Status::ERROR, Operation::Submit, at));
+                }
             }
         }
         guard.check_queue(self.queue.id)
     }
-}
-
-/// An event as a wait names it.
-fn data_of(event: &Event) -> EventData {
-    EventData { event_id: event.id, ..EventData::default() }
 }
