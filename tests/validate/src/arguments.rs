@@ -5,33 +5,41 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::output::text::Printable;
+use crate::validation::stage::Stage;
 
 /// The text of `--help`.
 pub const HELP: &str = "\
-kfd-validate: shows the machine that AMD's compute driver (KFD) presents
+kfd-validate: validates and shows the machine that AMD's compute driver (KFD) presents
 
-usage: kfd-validate [info] [OPTION...]
-
-  info              show nodes, memory, caches and links (also without a command)
+usage: kfd-validate [OPTION...]          validate: one line a stage, reasons below
+       kfd-validate info [OPTION...]     show nodes, memory, caches and links
 
 Which machine:
   --real            this machine's driver, /dev/kfd
   --sim PROFILE     a simulated machine: mi300x, mi210x8, mi210, mi50, rx6800, rx7900,
                     rx9070, apu or cpu-only, with parameters as in
-                    mi300x:cpx,gpus=4,vram=64G
-  --tree FOLDER     a captured topology tree: FOLDER itself, or topology,
+                    mi300x:cpx,gpus=4,vram=64G; fault=NAME among them breaks something
+  --tree FOLDER     info: a captured topology tree: FOLDER itself, or topology,
                     sys/devices/virtual/kfd/kfd/topology or
                     sys/class/kfd/kfd/topology in it
   (none)            the real driver where there is one, else the simulated mi300x
 
+Validation:
+  --stages LIST     only these: version, memory, registration, sharing, events;
+                    open and topology always run
+  --gpus LIST       only these GPUs: by node as in info (2,3), or by kernel id (0x1f2a)
+  --quick           fewer and smaller blocks
+  --timeout SECONDS give up after so long (600)
+  --tap             for test harnesses (TAP)
+
 How:
-  --discover        read the topology only: no device is opened, no privilege needed
+  --discover        info: read the topology only, no device is opened
   --json            everything, as one JSON object
   -h, --help        this text
   -V, --version     the version
 
 The first line of every output names the machine it is about.
-Exit status: 0 done, 1 failed, 2 wrong arguments, 3 no such machine here.
+Exit status: 0 done or passed, 1 failed, 2 wrong arguments, 3 no such machine here.
 ";
 
 /// The machine a command is about, as the command line names it.
@@ -58,9 +66,70 @@ pub struct Info {
     pub discover: bool,
 }
 
+/// The form of a validation's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// For people.
+    Text,
+    /// `--tap`
+    Tap,
+    /// `--json`
+    Json,
+}
+
+/// A GPU as `--gpus` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GpuName {
+    /// By its node, in decimal.
+    Node(u32),
+    /// By the kernel's id, in hexadecimal after `0x`.
+    Id(u32),
+}
+
+impl fmt::Display for GpuName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GpuName::Node(node) => write!(f, "{node}"),
+            GpuName::Id(gpu_id) => write!(f, "{gpu_id:#x}"),
+        }
+    }
+}
+
+/// What a validation was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validation {
+    /// Which machine.
+    pub source: Source,
+    /// How it is told.
+    pub form: Form,
+    /// Only these stages, and those that they stand on.
+    pub stages: Option<Vec<Stage>>,
+    /// Only these GPUs.
+    pub gpus: Option<Vec<GpuName>>,
+    /// Check less.
+    pub quick: bool,
+    /// Seconds until it gives up.
+    pub timeout: u32,
+}
+
+impl Validation {
+    /// Whether a stage is to run.
+    #[must_use]
+    pub fn runs(&self, stage: Stage) -> bool {
+        stage.is_foundation() || self.stages.as_ref().is_none_or(|stages| stages.contains(&stage))
+    }
+}
+
+/// Seconds until a validation gives up, if nothing is said.
+const TIMEOUT: u32 = 600;
+/// The most that can be said: a week.
+const LONGEST_TIMEOUT: u32 = 604_800;
+
 /// A command line that was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
+    /// Validate a machine.
+    Validate(Validation),
     /// Show a machine.
     Info(Info),
     /// Show [`HELP`].
@@ -88,6 +157,16 @@ pub enum Misuse {
     TwoMachines(&'static str, &'static str),
     /// The value of the option is not UTF-8, so it cannot name a profile.
     NotText(&'static str, Vec<u8>),
+    /// The option says nothing to this command.
+    OnlyInfo(&'static str),
+    /// The option says nothing to `info`.
+    OnlyValidation(&'static str),
+    /// `--json` and `--tap`.
+    TwoForms,
+    /// The option's value is not what it takes.
+    BadValue(&'static str, Vec<u8>, &'static str),
+    /// No such GPU is here.
+    NoSuchGpu(GpuName),
     /// There is no such profile; the reason in words.
     UnknownProfile(String, String),
 }
@@ -107,6 +186,13 @@ impl fmt::Display for Misuse {
             Misuse::NotText(option, value) => {
                 write!(f, "the value of {option} is not text: '{}'", Printable(value))
             }
+            Misuse::OnlyInfo(option) => write!(f, "{option} needs the command info"),
+            Misuse::OnlyValidation(option) => write!(f, "{option} says nothing to info"),
+            Misuse::TwoForms => f.write_str("--json and --tap name two forms: give one"),
+            Misuse::BadValue(option, value, expected) => {
+                write!(f, "{option} {}: expected {expected}", Printable(value))
+            }
+            Misuse::NoSuchGpu(name) => write!(f, "--gpus {name}: there is no such GPU here"),
             Misuse::UnknownProfile(profile, reason) => {
                 let profile = Printable(profile.as_bytes());
                 write!(f, "no simulated machine '{profile}': {reason}")
@@ -178,15 +264,132 @@ fn name_machine(
     }
 }
 
+/// A decimal number in a range.
+fn number(text: &[u8], range: core::ops::RangeInclusive<u32>) -> Option<u32> {
+    let digits = text.iter().all(u8::is_ascii_digit).then_some(text)?;
+    let number = core::str::from_utf8(digits).ok()?.parse().ok()?;
+    range.contains(&number).then_some(number)
+}
+
+fn gpu_name(text: &[u8]) -> Option<GpuName> {
+    let Some(digits) = text.strip_prefix(b"0x") else {
+        return number(text, 0..=u32::MAX).map(GpuName::Node);
+    };
+    let digits = digits.iter().all(u8::is_ascii_hexdigit).then_some(digits)?;
+    u32::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok().map(GpuName::Id)
+}
+
+/// What the options say, whatever the command.
+#[derive(Default)]
+struct Options {
+    named: Option<(&'static str, Source)>,
+    json: bool,
+    discover: bool,
+    tap: bool,
+    quick: bool,
+    stages: Option<Vec<Stage>>,
+    gpus: Option<Vec<GpuName>>,
+    timeout: Option<u32>,
+}
+
+/// Notes a value that may be given once.
+fn once<T>(place: &mut Option<T>, option: &'static str, value: T) -> Result<(), Misuse> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Misuse::Repeated(option)),
+    }
+}
+
+impl Options {
+    /// Notes an option that concerns validation alone; whether it is one.
+    fn of_validation<'a>(
+        &mut self,
+        written: &Written<'a>,
+        rest: &mut dyn Iterator<Item = &'a [u8]>,
+    ) -> Result<bool, Misuse> {
+        match written.name {
+            b"--tap" => {
+                written.without_value("--tap")?;
+                set(&mut self.tap, "--tap")?;
+            }
+            b"--quick" => {
+                written.without_value("--quick")?;
+                set(&mut self.quick, "--quick")?;
+            }
+            b"--stages" => {
+                let list = written.value("--stages", rest)?;
+                let stages = Stage::parse_list(list).map_err(|word| {
+                    Misuse::BadValue("--stages", word.to_vec(), "names of stages, see --help")
+                })?;
+                once(&mut self.stages, "--stages", stages)?;
+            }
+            b"--gpus" => {
+                let list = written.value("--gpus", rest)?;
+                let names: Option<Vec<GpuName>> =
+                    list.split(|&byte| byte == b',').map(gpu_name).collect();
+                let expected = "numbers of nodes, or kernel ids such as 0x1f2a";
+                let bad = || Misuse::BadValue("--gpus", list.to_vec(), expected);
+                once(&mut self.gpus, "--gpus", names.ok_or_else(bad)?)?;
+            }
+            b"--timeout" => {
+                let value = written.value("--timeout", rest)?;
+                let seconds = number(value, 1..=LONGEST_TIMEOUT);
+                let bad = || Misuse::BadValue("--timeout", value.to_vec(), "seconds, from 1 on");
+                once(&mut self.timeout, "--timeout", seconds.ok_or_else(bad)?)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The first option that says nothing to `info`.
+    fn only_validation(&self) -> Option<&'static str> {
+        [
+            (self.tap, "--tap"),
+            (self.quick, "--quick"),
+            (self.stages.is_some(), "--stages"),
+            (self.gpus.is_some(), "--gpus"),
+            (self.timeout.is_some(), "--timeout"),
+        ]
+        .into_iter()
+        .find_map(|(given, option)| given.then_some(option))
+    }
+
+    fn into_info(self) -> Result<Info, Misuse> {
+        if let Some(option) = self.only_validation() {
+            return Err(Misuse::OnlyValidation(option));
+        }
+        let source = self.named.map_or(Source::Unsaid, |(_, source)| source);
+        Ok(Info { source, json: self.json, discover: self.discover })
+    }
+
+    fn into_validation(self) -> Result<Validation, Misuse> {
+        if self.discover {
+            return Err(Misuse::OnlyInfo("--discover"));
+        }
+        let source = self.named.map_or(Source::Unsaid, |(_, source)| source);
+        if matches!(source, Source::Tree(_)) {
+            return Err(Misuse::OnlyInfo("--tree"));
+        }
+        let form = match (self.json, self.tap) {
+            (true, true) => return Err(Misuse::TwoForms),
+            (true, false) => Form::Json,
+            (false, true) => Form::Tap,
+            (false, false) => Form::Text,
+        };
+        let Options { stages, gpus, quick, timeout, .. } = self;
+        let timeout = timeout.unwrap_or(TIMEOUT);
+        Ok(Validation { source, form, stages, gpus, quick, timeout })
+    }
+}
+
 /// Reads a command line, without the program's own name.
 ///
 /// # Errors
 /// The first thing in it that is wrong.
 pub fn parse(arguments: &[&[u8]]) -> Result<Command, Misuse> {
     let mut command = None;
-    let mut named = None;
-    let mut json = false;
-    let mut discover = false;
+    let mut options = Options::default();
     let mut options_ended = false;
     let mut rest = arguments.iter().copied();
     while let Some(word) = rest.next() {
@@ -214,31 +417,37 @@ pub fn parse(arguments: &[&[u8]]) -> Result<Command, Misuse> {
             }
             b"--json" => {
                 written.without_value("--json")?;
-                set(&mut json, "--json")?;
+                set(&mut options.json, "--json")?;
             }
             b"--discover" => {
                 written.without_value("--discover")?;
-                set(&mut discover, "--discover")?;
+                set(&mut options.discover, "--discover")?;
             }
             b"--real" => {
                 written.without_value("--real")?;
-                name_machine(&mut named, "--real", Source::Real)?;
+                name_machine(&mut options.named, "--real", Source::Real)?;
             }
             b"--sim" => {
                 let value = written.value("--sim", &mut rest)?;
                 let profile = core::str::from_utf8(value)
                     .map_err(|_| Misuse::NotText("--sim", value.to_vec()))?;
-                name_machine(&mut named, "--sim", Source::Simulated(profile.into()))?;
+                name_machine(&mut options.named, "--sim", Source::Simulated(profile.into()))?;
             }
             b"--tree" => {
                 let value = written.value("--tree", &mut rest)?;
-                name_machine(&mut named, "--tree", Source::Tree(value.to_vec()))?;
+                name_machine(&mut options.named, "--tree", Source::Tree(value.to_vec()))?;
             }
-            _ => return Err(Misuse::UnknownOption(word.to_vec())),
+            _ => {
+                if !options.of_validation(&written, &mut rest)? {
+                    return Err(Misuse::UnknownOption(word.to_vec()));
+                }
+            }
         }
     }
-    let source = named.map_or(Source::Unsaid, |(_, source)| source);
-    Ok(Command::Info(Info { source, json, discover }))
+    Ok(match command {
+        Some(_) => Command::Info(options.into_info()?),
+        None => Command::Validate(options.into_validation()?),
+    })
 }
 
 #[cfg(test)]
@@ -257,10 +466,71 @@ mod tests {
         Info { source, json: false, discover: false }
     }
 
+    const NOTHING_SAID: Validation = Validation {
+        source: Source::Unsaid,
+        form: Form::Text,
+        stages: None,
+        gpus: None,
+        quick: false,
+        timeout: TIMEOUT,
+    };
+
     #[test]
-    fn nothing_shows_the_machine_that_is_there() {
-        assert_eq!(parsed(""), Ok(Command::Info(info(Source::Unsaid))));
+    fn nothing_validates_the_machine_that_is_there() {
+        assert_eq!(parsed(""), Ok(Command::Validate(NOTHING_SAID)));
         assert_eq!(parsed("info"), Ok(Command::Info(info(Source::Unsaid))));
+    }
+
+    #[test]
+    fn a_validation_has_options_of_its_own() {
+        let wanted = Validation {
+            source: Source::Simulated("apu".into()),
+            form: Form::Tap,
+            stages: Some(vec![Stage::Memory, Stage::Events]),
+            gpus: Some(vec![GpuName::Node(2), GpuName::Id(0x1f2a)]),
+            quick: true,
+            timeout: 30,
+        };
+        assert!(wanted.runs(Stage::Open) && wanted.runs(Stage::Topology));
+        assert!(wanted.runs(Stage::Events) && !wanted.runs(Stage::Sharing));
+        let line = "--tap --sim apu --stages memory,events --gpus=2,0x1f2a --quick --timeout 30";
+        assert_eq!(parsed(line), Ok(Command::Validate(wanted)));
+        let json = Validation { form: Form::Json, ..NOTHING_SAID };
+        assert_eq!(parsed("--json"), Ok(Command::Validate(json)));
+    }
+
+    #[test]
+    fn options_of_the_other_command_are_refused() {
+        for (line, misuse) in [
+            ("--discover", Misuse::OnlyInfo("--discover")),
+            ("--tree /", Misuse::OnlyInfo("--tree")),
+            ("info --tap", Misuse::OnlyValidation("--tap")),
+            ("--quick info", Misuse::OnlyValidation("--quick")),
+            ("info --stages memory", Misuse::OnlyValidation("--stages")),
+            ("info --gpus 1", Misuse::OnlyValidation("--gpus")),
+            ("info --timeout 1", Misuse::OnlyValidation("--timeout")),
+            ("--json --tap", Misuse::TwoForms),
+            ("--quick --quick", Misuse::Repeated("--quick")),
+            ("--stages open --stages open", Misuse::Repeated("--stages")),
+            ("--gpus", Misuse::MissingValue("--gpus")),
+            ("--tap=1", Misuse::UnexpectedValue("--tap")),
+        ] {
+            assert_eq!(parsed(line), Err(misuse), "{line}");
+        }
+        for line in [
+            "--stages memory,",
+            "--stages info",
+            "--gpus one",
+            "--gpus 0x",
+            "--gpus 1,,2",
+            "--gpus +1",
+            "--gpus 4294967296",
+            "--timeout 0",
+            "--timeout 1s",
+            "--timeout 604801",
+        ] {
+            assert!(matches!(parsed(line), Err(Misuse::BadValue(..))), "{line}");
+        }
     }
 
     #[test]
@@ -269,7 +539,7 @@ mod tests {
         for line in [
             "info --json --real --discover",
             "--json info --discover --real",
-            "--real --discover --json",
+            "--real --discover --json info",
         ] {
             assert_eq!(parsed(line), Ok(Command::Info(wanted.clone())), "{line}");
         }
@@ -278,7 +548,7 @@ mod tests {
     #[test]
     fn two_dashes_end_the_options() {
         let wanted = Command::Info(Info { json: true, ..info(Source::Unsaid) });
-        for line in ["--json info --", "--json -- info", "--json --"] {
+        for line in ["--json info --", "--json -- info"] {
             assert_eq!(parsed(line), Ok(wanted.clone()), "{line}");
         }
     }
@@ -292,7 +562,7 @@ mod tests {
         assert_eq!(parsed("info --tree /a=b/c"), Ok(tree.clone()));
         assert_eq!(parsed("info --tree=/a=b/c"), Ok(tree));
         // A folder may begin with one dash and hold any bytes.
-        let words: [&[u8]; 2] = [b"--tree", b"-\xff\xfe"];
+        let words: [&[u8]; 3] = [b"info", b"--tree", b"-\xff\xfe"];
         assert_eq!(parse(&words), Ok(Command::Info(info(Source::Tree(b"-\xff\xfe".to_vec())))));
     }
 

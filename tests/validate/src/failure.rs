@@ -46,6 +46,9 @@ pub enum Failure {
     NoNode(CString),
     /// What stands at this path of a captured tree is no file.
     NoFile(CString, FileType),
+    /// What this program did broke rules of the simulated machine: how many, and the
+    /// first.
+    RulesBroken(usize, String),
     /// The output cannot be written.
     Output(Errno),
 }
@@ -79,7 +82,7 @@ impl Failure {
 }
 
 /// `error`, and what to do about it.
-fn with_advice(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
+pub(crate) fn with_advice(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
     write!(f, "{error}")?;
     let advice = match error.advice().and_then(|advice| advice.to_str().ok()) {
         None if means_no_machine(error) => {
@@ -131,6 +134,9 @@ impl fmt::Display for Failure {
             }
             Failure::NoFile(path, found) => {
                 write!(f, "read {}: this is {found}", Printable(path.to_bytes()))
+            }
+            Failure::RulesBroken(number, first) => {
+                write!(f, "{number} rules of the simulated machine were broken: {first}")
             }
             Failure::Output(errno) => write!(f, "write standard output: {errno}"),
         }

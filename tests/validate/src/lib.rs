@@ -3,9 +3,10 @@
 //! The parts of the program `kfd-validate`, apart from its entry.
 //!
 //! From the outside in: [`arguments`] says what is wanted, [`program`] does it
-//! and exits, [`failure`] says why it did not. [`info`] shows a [`machine`]: this
-//! one, a simulated one, or a captured [`tree`]. [`output`] makes text, tables
-//! and JSON.
+//! and exits, [`failure`] says why it did not. [`validation`] checks a [`machine`],
+//! stage by stage: this one or a [`simulation`], in which something may be broken; a
+//! GPU that goes meanwhile is survived by [`signals`]. [`info`] shows a machine, or a
+//! captured [`tree`]. [`output`] makes text, tables and JSON.
 
 extern crate alloc;
 #[cfg(test)]
@@ -20,4 +21,7 @@ pub mod init;
 pub mod machine;
 pub mod output;
 pub mod program;
+pub mod signals;
+pub mod simulation;
 pub mod tree;
+pub mod validation;

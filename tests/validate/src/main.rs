@@ -14,11 +14,12 @@ use hsakmt_linux_shim::freestanding::Start;
 use kfd_validate::init::linux::ThisMachine;
 use kfd_validate::init::{self, NOT_SET_UP, Settings, System};
 use kfd_validate::output::streams::Streams;
-use kfd_validate::program;
+use kfd_validate::{program, signals};
 
 hsakmt_linux_shim::freestanding_main!(main);
 
 fn main(start: &Start) -> i32 {
+    signals::survive_bus_errors();
     let work = || {
         let arguments: Vec<&[u8]> = start.arguments().skip(1).map(CStr::to_bytes).collect();
         program::run(&arguments, Linux, &mut Streams::new()).0

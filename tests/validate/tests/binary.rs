@@ -89,6 +89,12 @@ fn wrong_arguments_are_one_line_and_status_2() {
         (&["info", "--sim", "apu:cpus=1,cpus=2"], "cpus is given twice"),
         (&["info", "--sim", "apu:cpus=1,"], "an option is empty"),
         (&["info", "--real", "--tree", "/"], "--real and --tree"),
+        (&["--tree", "/"], "--tree needs the command info"),
+        (&["--sim", "apu", "--gpus", "0"], "--gpus 0: there is no such GPU"),
+        (&["--sim", "apu", "--gpus", "0x1"], "--gpus 0x1: there is no such GPU"),
+        (&["--sim", "apu:fault=none"], "fault=none: expected"),
+        (&["--stages", "memory,copying"], "--stages copying"),
+        (&["--timeout", "0"], "--timeout 0"),
     ] {
         assert_refused(&run(arguments), 2, expected);
     }
@@ -101,6 +107,7 @@ fn no_real_machine_is_status_3() {
         eprintln!("skipped: this machine has /dev/kfd");
         return;
     }
+    assert_refused(&run(&["--real"]), 3, "/dev/kfd");
     let output = run(&["info", "--real"]);
     assert_refused(&output, 3, "/dev/kfd");
     assert!(text(&output.stderr).contains("ENOENT"), "{output:?}");
@@ -115,7 +122,7 @@ fn without_a_driver_the_simulated_machine_is_shown_and_said() {
         return;
     }
     for (arguments, missing) in
-        [(&[][..], "/dev/kfd"), (&["info"], "/dev/kfd"), (&["info", "--discover"], "KFD topology")]
+        [(&["info"][..], "/dev/kfd"), (&["info", "--discover"], "KFD topology")]
     {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0), "{output:?}");

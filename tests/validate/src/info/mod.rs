@@ -8,18 +8,18 @@ mod links;
 #[cfg(test)]
 mod sample;
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 
 use hsakmt_core::context::{Options, Version};
 use hsakmt_core::error::Error;
 use hsakmt_core::process::Process;
-use hsakmt_core::seam::{Os, Platform};
+use hsakmt_core::seam::Platform;
 use hsakmt_core::topology::{Settings, Unopened, read_snapshot};
-use kfd_sim::Profile;
 
-use crate::arguments::{Info, Misuse, Source};
+use crate::arguments::{Info, Source};
 use crate::failure::{Failure, means_no_machine};
 use crate::machine::{DEFAULT_PROFILE, Machine};
+use crate::simulation::Simulation;
 use crate::tree;
 use description::Description;
 
@@ -30,7 +30,7 @@ use description::Description;
 pub fn show<P: Platform>(wanted: &Info, real: P) -> Result<String, Failure> {
     let (machine, description) = match &wanted.source {
         Source::Real => self::real(&real, wanted.discover).map_err(Failure::Real)?,
-        Source::Simulated(profile) => simulated(real.os(), profile, wanted.discover, None)?,
+        Source::Simulated(profile) => simulated(profile, wanted.discover, None)?,
         Source::Tree(folder) => {
             let (machine, snapshot) = tree::read(real.os(), folder)?;
             (machine, Description::from(&snapshot))
@@ -38,7 +38,7 @@ pub fn show<P: Platform>(wanted: &Info, real: P) -> Result<String, Failure> {
         Source::Unsaid => match self::real(&real, wanted.discover) {
             Err(error) if means_no_machine(&error) => {
                 let missing = if wanted.discover { "KFD topology" } else { "/dev/kfd" };
-                simulated(real.os(), DEFAULT_PROFILE, wanted.discover, Some(missing))?
+                simulated(DEFAULT_PROFILE, wanted.discover, Some(missing))?
             }
             answer => answer.map_err(Failure::Real)?,
         },
@@ -57,18 +57,13 @@ fn real<P: Platform>(platform: P, discover: bool) -> Result<(Machine, Descriptio
     Ok((Machine::Real(driver), description))
 }
 
-fn simulated<O: Os>(
-    host: &O,
+fn simulated(
     profile: &str,
     discover: bool,
     instead_of: Option<&'static str>,
 ) -> Result<(Machine, Description), Failure> {
-    let built = Profile::parse(profile).map_err(|error| {
-        Failure::Misuse(Misuse::UnknownProfile(profile.into(), error.to_string()))
-    })?;
-    let simulator = kfd_sim::Machine::new(&built);
-    simulator.keep_log(false);
-    let (driver, description) = look(simulator.spawn(host), discover)
+    let simulation = Simulation::new(profile)?;
+    let (driver, description) = look(simulation.platform(), discover)
         .map_err(|error| Failure::Simulated(profile.into(), error))?;
     Ok((Machine::Simulated { profile: profile.into(), driver, instead_of }, description))
 }

@@ -14,6 +14,11 @@ pub trait Console {
 
     /// Writes to standard error, as far as that is possible.
     fn write_error(&mut self, bytes: &[u8]);
+
+    /// Whether standard error is a terminal, at which somebody may look.
+    fn error_is_terminal(&self) -> bool {
+        false
+    }
 }
 
 /// Writes all of `bytes` to standard output.

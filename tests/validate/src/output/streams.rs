@@ -9,8 +9,10 @@
 use hsakmt_core::errno::Errno;
 use hsakmt_linux_shim::arch::{syscall3, syscall4, syscall5};
 use linux_raw_sys::general::{
-    __NR_ppoll, __NR_rt_sigprocmask, __NR_write, POLLOUT, SIG_BLOCK, SIGPIPE, pollfd,
+    __NR_ioctl, __NR_ppoll, __NR_rt_sigprocmask, __NR_write, POLLOUT, SIG_BLOCK, SIGPIPE, pollfd,
+    termios,
 };
+use linux_raw_sys::ioctl::TCGETS;
 
 use super::console::Console;
 
@@ -87,5 +89,12 @@ impl Console for Streams {
                 Err(_) => return,
             }
         }
+    }
+    fn error_is_terminal(&self) -> bool {
+        // SAFETY: integers and arrays of them, for which zeros are values.
+        let mut line: termios = unsafe { core::mem::zeroed() };
+        let state = (&raw mut line).expose_provenance();
+        // SAFETY: the kernel fills `line`, or answers ENOTTY.
+        check(unsafe { syscall3(__NR_ioctl, STANDARD_ERROR, TCGETS as usize, state) }).is_ok()
     }
 }
