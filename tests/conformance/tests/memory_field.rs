@@ -17,8 +17,8 @@ use hsakmt_core::log::{Level, Logger};
 use hsakmt_core::memory::{AllocationRequest, MemoryFlags, PointerKind};
 use hsakmt_core::process::{ContextHandle, Guard, Process};
 use hsakmt_core::seam::{
-    Advice, Call, Counted, Counters, Driver, EndOfFile, Fault, FaultPlan, Faulty, Mapping,
-    MemoryPolicy, OperationKind, Os, Placement, Platform, Protection, Selector,
+    Advice, Call, Copied, CopyAudit, Counted, Counters, Driver, EndOfFile, Fault, FaultPlan,
+    Faulty, Mapping, MemoryPolicy, OperationKind, Os, Placement, Platform, Protection, Selector,
 };
 use hsakmt_core::uapi::kfd::{AllocMemoryFlags, SvmAttribute, SvmAttributeType, SvmFlags};
 use hsakmt_linux_shim::Linux;
@@ -1277,4 +1277,53 @@ fn a_free_at_the_limit_of_mappings_loses_addresses_only() {
         assert_eq!((held.anonymous_bytes, held.device_mappings.len()), (0, 0));
     }
     machine.assert_no_violations();
+}
+
+/// What a range of the caller answers to every attribute, after some were set.
+fn svm_answers<P: Platform>(platform: P, at: u64) -> Vec<(u32, u32)> {
+    let mut answers = Vec::new();
+    in_context(platform, &Options::default(), |guard| {
+        let nodes: Vec<u32> = guard
+            .machine(|machine| {
+                let nodes = (0..).zip(machine.snapshot().nodes());
+                Ok(nodes.filter(|(_, node)| node.is_gpu()).map(|(id, _)| id).collect())
+            })
+            .unwrap();
+        let attribute = |r#type, value| SvmAttribute { r#type, value };
+        let coherent = SvmFlags::COHERENT.bits();
+        let set = [
+            attribute(SvmAttributeType::SET_FLAGS, coherent),
+            attribute(SvmAttributeType::PREFERRED_LOC, nodes[1]),
+            attribute(SvmAttributeType::GRANULARITY, 7),
+            attribute(SvmAttributeType::ACCESS, nodes[0]),
+        ];
+        guard.set_svm_attributes(at, PAGE, &set).unwrap();
+        let mut asked = [
+            attribute(SvmAttributeType::SET_FLAGS, 0),
+            attribute(SvmAttributeType::PREFERRED_LOC, 0),
+            attribute(SvmAttributeType::PREFETCH_LOC, 0),
+            attribute(SvmAttributeType::GRANULARITY, 0),
+            attribute(SvmAttributeType::ACCESS, nodes[0]),
+            attribute(SvmAttributeType::ACCESS, nodes[1]),
+        ];
+        guard.svm_attributes(at, PAGE, &mut asked).unwrap();
+        answers = asked.iter().map(|asked| (asked.r#type.0, asked.value)).collect();
+    });
+    answers
+}
+
+/// B82: between two address spaces an array goes to the driver and its answer comes back.
+#[test]
+fn answers_in_arrays_come_back_through_a_driver_that_copies() {
+    let memory = caller_memory(PAGE);
+    let profile = "mi210x8:gpus=2,svm=1";
+    let direct = svm_answers(machine(profile).spawn(Linux), memory);
+    let audit = CopyAudit::new();
+    let copied = svm_answers(Copied::new(machine(profile).spawn(Linux), &audit), memory);
+    assert_eq!(direct, copied);
+    assert_eq!(audit.violations(), 0);
+    // And they are answers.
+    assert_eq!(direct[3].1, 7);
+    assert_eq!(direct[4].0, SvmAttributeType::ACCESS.0);
+    assert_eq!(direct[5].0, SvmAttributeType::NO_ACCESS.0);
 }

@@ -153,9 +153,10 @@ enum Verb {
     Deregister,
     Query,
     Attach,
+    Export,
 }
 
-const VERBS: [Verb; 9] = [
+const VERBS: [Verb; 10] = [
     Verb::Map,
     Verb::MapToOne,
     Verb::MapToOther,
@@ -165,6 +166,7 @@ const VERBS: [Verb; 9] = [
     Verb::Deregister,
     Verb::Query,
     Verb::Attach,
+    Verb::Export,
 ];
 
 /// What a call answered, without addresses.
@@ -255,6 +257,9 @@ impl Stage {
                 user_data: info.user_data,
             }),
             Verb::Attach => done(guard.set_user_data(address, 7)),
+            Verb::Export => done(guard.export_buffer(address + 1, 1).map(|exported| {
+                self.process.platform().inner().process().close(exported.descriptor).unwrap();
+            })),
         };
         result.map_err(|error| error.status)
     }
@@ -496,7 +501,7 @@ fn locks_per_call_are_few() {
                         Verb::Free => 4,
                         // The machine, the books; a list of nodes, too.
                         Verb::Register => 3,
-                        Verb::Deregister => 2,
+                        Verb::Deregister | Verb::Export => 2,
                     };
                     assert!(part.locks <= most, "{kind:?} {start:?} {verb:?}: {}", part.locks);
                     assert_eq!(part.sleeps, 0);
