@@ -65,7 +65,7 @@ static unsigned char *hidden_memory(HSAuint32 node)
     SUCCEEDS(hsaKmtAllocMemory(node, LENGTH, flags, &memory));
     if (memory)
         SUCCEEDS(map_on(memory, LENGTH, 1, &node));
-    return memory;
+    return (unsigned char *)memory;
 }
 
 static void release_memory(void *memory)
@@ -129,8 +129,9 @@ struct job {
 /* Several threads share the engines. */
 static void *copies(void *argument)
 {
-    struct job *job = argument;
-    unsigned char *hidden = hidden_memory(job->node), *bytes = malloc(70000), *back = malloc(70000);
+    struct job *job = (struct job *)argument;
+    unsigned char *hidden = hidden_memory(job->node);
+    unsigned char *bytes = (unsigned char *)malloc(70000), *back = (unsigned char *)malloc(70000);
     int i;
 
     HOLDS(hidden && bytes && back);
@@ -168,8 +169,8 @@ int main(void)
         if (properties.NumFComputeCores && !properties.NumCPUCores)
             gpus[gpu_count++] = node;
     }
-    pattern = malloc(LENGTH);
-    back = malloc(LENGTH);
+    pattern = (unsigned char *)malloc(LENGTH);
+    back = (unsigned char *)malloc(LENGTH);
     if (!pattern || !back)
         return 1;
     fill(pattern, LENGTH, 17);
