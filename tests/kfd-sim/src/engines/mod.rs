@@ -28,6 +28,7 @@ use crate::address_space::SpaceId;
 use crate::defect::Defect;
 use crate::gpu_memory::MemoryId;
 use crate::gpu_port::{BadAccess, GpuPort};
+use crate::host_memory::HostMemory;
 use crate::kfd::{self, ObjectId, Queue, QueueKind};
 use crate::machine::{Contents, Machine, State};
 use crate::process::Pid;
@@ -96,6 +97,32 @@ impl From<BadAccess> for Step {
     }
 }
 
+/// What tells whether an engine has to look at a queue at all.
+struct Glance {
+    object: ObjectId,
+    id: u32,
+    evicted: bool,
+    /// Where the doorbell is in the host.
+    doorbell: Option<usize>,
+    wide: bool,
+    /// What the doorbell had when it was last looked at.
+    known: Option<u64>,
+    /// Whether something is left to do.
+    pending: bool,
+}
+
+impl Glance {
+    fn has_work(&self, host: Option<&dyn HostMemory>) -> bool {
+        let mut bytes = [0; 8];
+        let width = if self.wide { 8 } else { 4 };
+        let (Some(host), Some(place)) = (host, self.doorbell) else { return false };
+        let changed = host.read(place, &mut bytes[..width]).is_ok()
+            && Some(u64::from_le_bytes(bytes)) != self.known
+            && bytes[..width] != [NEVER_RUNG; 8][..width];
+        self.pending || changed
+    }
+}
+
 /// Values of GPU generations.
 #[derive(Debug, Clone, Copy)]
 struct Chip {
@@ -151,8 +178,13 @@ impl Machine {
         }
         let Some(_running) = self.engines.try_lock() else { return 0 };
         let mut executed = 0;
-        for (object, id) in self.queues_of(process) {
-            if self.restores(object) {
+        let host = self.lock().host_memory.clone();
+        for glance in self.queues_of(process) {
+            let Glance { object, id, .. } = glance;
+            if glance.evicted && self.restores(object) {
+                continue;
+            }
+            if !glance.has_work(host.as_deref()) {
                 continue;
             }
             if let Some(mut engine) = self.engine(object, id, now) {
@@ -180,12 +212,30 @@ impl Machine {
     }
 
     /// The queues of the objects in a process's address space, or all.
-    fn queues_of(&self, process: Option<Pid>) -> Vec<(ObjectId, u32)> {
-        let state = self.lock();
+    fn queues_of(&self, process: Option<Pid>) -> Vec<Glance> {
+        let guard = self.lock();
+        let state = &*guard;
         let space = process.map(|pid| state.processes.get(&pid).map(|process| process.space));
         let mine = |of: SpaceId| space.is_none_or(|space| space == Some(of));
         let objects = state.objects.iter().filter(|(_, object)| mine(object.space));
-        objects.flat_map(|(id, object)| object.queues.keys().map(|queue| (*id, *queue))).collect()
+        let mut glances = Vec::new();
+        for (object, process) in objects {
+            for (id, queue) in &process.queues {
+                let slice = process.gpu(queue.gpu_id).ok().and_then(|record| record.doorbells);
+                let start = slice.and_then(|slice| state.memory.get(slice)?.host);
+                let progress = &queue.progress;
+                glances.push(Glance {
+                    object: *object,
+                    id: *id,
+                    evicted: process.evictions != process.restored,
+                    doorbell: start.map(|start| start + queue.doorbell as usize),
+                    wide: queue.doorbell_bytes == 8,
+                    known: progress.doorbell,
+                    pending: progress.read < progress.limit || !progress.calls.is_empty(),
+                });
+            }
+        }
+        glances
     }
 
     /// Does the restore work if the process was evicted: its queues run at the next
@@ -252,7 +302,7 @@ impl Machine {
         if self.queue_count.load(Ordering::Relaxed) == 0 || !self.lock().expects_barriers {
             return;
         }
-        for (object, id) in self.queues_of(Some(process)) {
+        for Glance { object, id, .. } in self.queues_of(Some(process)) {
             let Some(engine) = self.engine(object, id, now) else { continue };
             let Some(seen) = engine.visible() else { continue };
             let mut state = self.lock();

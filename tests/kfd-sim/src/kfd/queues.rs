@@ -88,6 +88,8 @@ pub(crate) struct Queue {
     pub save_area: (u64, u32),
     /// Bytes from the start of the slice to the doorbell.
     pub doorbell: u32,
+    /// Bytes of the doorbell.
+    pub doorbell_bytes: u32,
     pub has_gws: bool,
     pub cu_mask: Vec<u32>,
     /// The buffers that it keeps mapped.
@@ -268,6 +270,7 @@ pub(super) fn create(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
         ctl_stack_size: wanted.ctl_stack_size,
         save_area: wanted.save_area,
         doorbell: 0,
+        doorbell_bytes: if gpu.doorbell_type() == 2 { 8 } else { 4 },
         has_gws: false,
         cu_mask: Vec::new(),
         held,
@@ -283,7 +286,7 @@ pub(super) fn create(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
             return Err(errno);
         }
     };
-    let width = if gpu.doorbell_type() == 2 { 8 } else { 4 };
+    let width = queue.doorbell_bytes as usize;
     let place = queue.doorbell as usize;
     request.state.writes.push(Write::Fill(slice, place, width, NEVER_RUNG));
     let mut offset = DOORBELL_OFFSET | u64::from(gpu_id) << 46;
@@ -886,6 +889,45 @@ mod tests {
             assert_eq!(bench.create(&by_engine), Err(type_4.unwrap_or(Errno::EINVAL)));
             assert!(bench.create(&good).is_ok());
             assert_eq!(broken(&bench.sim), []);
+        }
+    }
+
+    /// kernel-truth, "queue": what two kernels answered on a machine without a GPU.
+    #[test]
+    fn measured_answers() {
+        for kernel in ["6.1", "6.12"] {
+            let sim = boot(&format!("cpu-only:kernel={kernel}"));
+            let device = kfd(&sim);
+            let good = CreateQueue { ring_size: 4096, ..CreateQueue::default() };
+            let create =
+                |change: &dyn Fn(&mut CreateQueue)| ask(&sim, &device, &mut changed(&good, change));
+            assert_eq!(create(&|_| {}), Err(Errno::EINVAL), "create_bad_gpu");
+            assert_eq!(create(&|block| block.queue_percentage = 101), Err(Errno::EINVAL));
+            assert_eq!(create(&|block| block.queue_priority = 16), Err(Errno::EINVAL));
+            assert_eq!(create(&|block| block.ring_size = 4095), Err(Errno::EINVAL));
+            let address = 0xffff_8000_0000_0000;
+            assert_eq!(create(&|block| block.ring_base_address = address), Err(Errno::EFAULT));
+            assert_eq!(create(&|block| block.read_pointer_address = address), Err(Errno::EFAULT));
+            assert_eq!(create(&|block| block.write_pointer_address = address), Err(Errno::EFAULT));
+            assert_eq!(create(&|block| block.queue_type = QueueType(99)), Err(ENOTSUPP));
+            for queue_id in [0, 5000] {
+                let mut block = DestroyQueue { queue_id, pad: 0 };
+                assert_eq!(ask(&sim, &device, &mut block), Err(Errno::EINVAL));
+            }
+            assert_eq!(ask(&sim, &device, &mut UpdateQueue::default()), Err(Errno::EFAULT));
+            let mut block = UpdateQueue { queue_percentage: 101, ..UpdateQueue::default() };
+            assert_eq!(ask(&sim, &device, &mut block), Err(Errno::EINVAL));
+            for (num_cu_mask, expected) in
+                [(32, Errno::EFAULT), (31, Errno::EINVAL), (0, Errno::EINVAL)]
+            {
+                let mut block = SetCuMask { num_cu_mask, ..SetCuMask::default() };
+                let answer = ask_with(&sim, &device, &mut block, &mut [Array::In(&[0; 4])]);
+                assert_eq!(answer, Err(expected));
+            }
+            let mut block = GetQueueWaveState::default();
+            assert_eq!(ask(&sim, &device, &mut block), Err(Errno::EFAULT));
+            assert_eq!(ask(&sim, &device, &mut AllocQueueGws::default()), Err(Errno::EINVAL));
+            assert_eq!(broken(&sim), []);
         }
     }
 
