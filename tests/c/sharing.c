@@ -91,6 +91,40 @@ static int ended_well(pid_t child)
     return status == 0;
 }
 
+#if HSAKMT_ABI_GENERATION >= 2025
+/* A program without libdrm_amdgpu, as this one, is told so. */
+static void has_no_libdrm(void)
+{
+    HsaExtErrorDetail detail;
+    HsaAMDGPUDeviceHandle device = NULL;
+
+    if (!has_gpu)
+        return;
+    expect_equal(hsaKmtGetAMDGPUDeviceHandle(gpu, &device), HSAKMT_STATUS_INVALID_HANDLE,
+                 "there is no device of libdrm");
+    expect(device == NULL, "none is written");
+    memset(&detail, 0, sizeof(detail));
+    detail.Size = sizeof(detail);
+    expect_equal(hsaKmtExtGetLastError(&detail), HSAKMT_STATUS_SUCCESS, "why");
+    expect(detail.Advice != NULL && strstr(detail.Advice, "libdrm_amdgpu") != NULL,
+           "for want of libdrm_amdgpu");
+    expect_equal(hsaKmtGetAMDGPUDeviceHandle(gpu, NULL), HSAKMT_STATUS_INVALID_PARAMETER,
+                 "a device to nowhere");
+    expect_equal(hsaKmtGetAMDGPUDeviceHandle(1000, &device), HSAKMT_STATUS_INVALID_NODE_UNIT,
+                 "a device of a node that is not there");
+#if HSAKMT_ABI_GENERATION >= 2026
+    {
+        int fd = -1;
+
+        expect_equal(hsaKmtGetAmdGPUDeviceFd(&fd, &fd), HSAKMT_STATUS_INVALID_HANDLE,
+                     "the file of what is no device");
+        expect_equal(hsaKmtGetAmdGPUDeviceFd(NULL, NULL), HSAKMT_STATUS_INVALID_PARAMETER,
+                     "the file to nowhere");
+    }
+#endif
+}
+#endif
+
 static void refuses(void)
 {
     HsaGraphicsResourceInfo info;
@@ -449,6 +483,7 @@ int main(void)
         refuses();
         shares_by_handle();
 #if HSAKMT_ABI_GENERATION >= 2025
+        has_no_libdrm();
         if (kfd_minor >= 12) {
             is_a_name_or_a_place();
             passes_a_descriptor(0);
