@@ -25,8 +25,8 @@ Which machine:
   (none)            the real driver where there is one, else the simulated mi300x
 
 Validation:
-  --stages LIST     only these: version, memory, registration, sharing, events;
-                    open and topology always run
+  --stages LIST     only these: version, memory, registration, sharing, events,
+                    queues, copy; open and topology always run
   --gpus LIST       only these GPUs: by node as in info (2,3), or by kernel id (0x1f2a)
   --quick           fewer and smaller blocks
   --timeout SECONDS give up after so long (600)

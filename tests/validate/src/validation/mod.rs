@@ -9,6 +9,7 @@
 //! The first failing foundation (open, topology) makes later stages impossible: they are
 //! skipped and say so. Any other failure leaves them their turn.
 
+pub mod engines;
 pub mod findings;
 pub mod pattern;
 pub mod report;
@@ -36,6 +37,9 @@ use findings::{Findings, Outcome};
 use report::{Heading, Verdict};
 use stage::Stage;
 use subject::{Limits, Subject};
+
+/// Milliseconds in which an engine has to make progress: its work here takes far less.
+const ENGINE_PATIENCE: u32 = 500;
 
 /// Seconds of grace for a call that is under way when the time is up.
 const GRACE: u32 = 5;
@@ -97,7 +101,8 @@ fn open<P: Platform>(
         None => GpuSelection::All,
         Some(names) => GpuSelection::Only(ids(names, process)?),
     };
-    let options = || Ok(Options { gpus, ..Options::default() });
+    let options =
+        || Ok(Options { gpus, engine_patience_ms: ENGINE_PATIENCE, ..Options::default() });
     Ok(process.open_primary(options).map(drop))
 }
 
@@ -218,5 +223,7 @@ fn perform<P: Platform>(stage: Stage, subject: &mut Subject<'_, P>, findings: &m
         Stage::Registration => stages::registration::run(subject, findings),
         Stage::Sharing => stages::sharing::run(subject, findings),
         Stage::Events => stages::events::run(subject, findings),
+        Stage::Queues => stages::queues::run(subject, findings),
+        Stage::Copy => stages::copy::run(subject, findings),
     }
 }

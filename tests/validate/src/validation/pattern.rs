@@ -93,6 +93,13 @@ impl Window {
         }
     }
 
+    /// Whether every word is this one.
+    #[must_use]
+    pub fn is_filled(&self, word: u64) -> bool {
+        // SAFETY: within the window.
+        (0..self.words).all(|index| unsafe { self.at(index).read_volatile() } == word)
+    }
+
     /// Compares one word of each `stride` bytes.
     ///
     /// # Errors

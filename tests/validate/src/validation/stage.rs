@@ -19,11 +19,15 @@ pub enum Stage {
     Sharing,
     /// Events that programs set.
     Events,
+    /// The compute engine and every copy engine of each GPU.
+    Queues,
+    /// Copies to, from and between GPUs.
+    Copy,
 }
 
 impl Stage {
     /// All of them, in the order in which they run.
-    pub const ALL: [Stage; 7] = [
+    pub const ALL: [Stage; 9] = [
         Stage::Open,
         Stage::Version,
         Stage::Topology,
@@ -31,6 +35,8 @@ impl Stage {
         Stage::Registration,
         Stage::Sharing,
         Stage::Events,
+        Stage::Queues,
+        Stage::Copy,
     ];
 
     /// Its name on the command line and in every output.
@@ -44,6 +50,8 @@ impl Stage {
             Stage::Registration => "registration",
             Stage::Sharing => "sharing",
             Stage::Events => "events",
+            Stage::Queues => "queues",
+            Stage::Copy => "copy",
         }
     }
 
@@ -66,6 +74,8 @@ impl Stage {
                 "kfd-validate: out of time: a call of stage sharing does not return\n"
             }
             Stage::Events => "kfd-validate: out of time: a call of stage events does not return\n",
+            Stage::Queues => "kfd-validate: out of time: a call of stage queues does not return\n",
+            Stage::Copy => "kfd-validate: out of time: a call of stage copy does not return\n",
         }
     }
 
