@@ -77,8 +77,9 @@ static void *shared_memory(const struct gpu *gpu, size_t size, int aql)
     nodes[0] = gpu->node;
     flags.ui32.HostAccess = 1;
     flags.ui32.ExecuteAccess = 1;
-    /* From gfx11 on the driver takes no write pointer in pages of the process. */
-    flags.ui32.NonPaged = 1;
+    /* From gfx11 on the driver takes no write pointer in pages of the process. Of a GPU within the
+       CPU's node it would be video memory. */
+    flags.ui32.NonPaged = gpus[0].node != 0;
     flags.ui32.PageSize = HSA_PAGE_SIZE_4KB;
     flags.ui32.AQLQueueMemory = aql;
     /* Nor one in memory of the driver that it has made for another GPU: that of node 0 is the first
@@ -316,6 +317,9 @@ static void use_queue(const struct gpu *gpu, HSA_QUEUE_TYPE type)
     if (is_compute && gpu->major >= 8) {
         memset(mask, 0xff, sizeof(mask));
         SUCCEEDS(hsaKmtSetQueueCUMask(resource.QueueId, 32, mask));
+    }
+    /* A ring that is mapped twice the driver does not find again when the queue is changed. */
+    if (is_compute && gpu->major >= 8 && told_bytes(gpu, type) == RING) {
         /* The driver refuses while the queue is active. */
         FAILS(hsaKmtGetQueueInfo(resource.QueueId, &info), ERROR);
         SUCCEEDS(hsaKmtUpdateQueue(resource.QueueId, 0, HSA_QUEUE_PRIORITY_LOW, parts.ring,
