@@ -89,7 +89,11 @@ static void *shared_memory(const struct gpu *gpu, size_t size, int aql)
     if (!memory)
         return NULL;
     memset(memory, 0, size);
-    SUCCEEDS(hsaKmtMapMemoryToGPUNodes(memory, size, &alternate, map_flags, 1, nodes));
+    /* Within the CPU's node a GPU sees all memory. */
+    if (gpu->node == 0)
+        SUCCEEDS(hsaKmtMapMemoryToGPU(memory, size, &alternate));
+    else
+        SUCCEEDS(hsaKmtMapMemoryToGPUNodes(memory, size, &alternate, map_flags, 1, nodes));
     return memory;
 }
 
@@ -284,6 +288,11 @@ static void use_queue(const struct gpu *gpu, HSA_QUEUE_TYPE type)
     char name[80];
 
     SUCCEEDS(make_queue(gpu, type, &parts, NULL, &resource));
+    if (!resource.Queue_DoorBell) {
+        release_parts(&parts);
+        end_part("a queue is made");
+        return;
+    }
     HOLDS(resource.QueueId != 0 && resource.Queue_DoorBell && resource.Queue_write_ptr &&
           resource.Queue_read_ptr);
     if (type == HSA_QUEUE_COMPUTE_AQL)
