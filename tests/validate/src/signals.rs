@@ -8,6 +8,10 @@
 //! program goes on with the others. No resume point is needed, and it does not
 //! matter where in the library or here the access was made.
 //!
+//! The driver also sends the signal itself when a GPU has used poisoned data (Linux,
+//! `kfd_events.c`, `kfd_signal_poison_consumed_event`). That one tells of no access, and
+//! events say which GPU it was.
+//!
 //! # A call that never returns
 //! A deadline between two steps is no help when a request hangs in the driver. The
 //! alarm of [`end_at`] writes one line that names the stage and ends the process.
@@ -38,6 +42,10 @@ use linux_raw_sys::general::{
 const SET_BYTES: usize = 8;
 /// Where in a `siginfo_t` of 64 bits the address of an access stands, in words.
 const ADDRESS_WORD: usize = 2;
+/// Where the number of what happened stands, in words; the lower half of it.
+const CODE_WORD: usize = 1;
+/// The largest of those numbers that an access causes (`BUS_MCEERR_AO`); from 1 on.
+const LAST_ACCESS_CODE: u32 = 5;
 const STANDARD_ERROR: usize = 2;
 /// The exit status when the alarm rings: a stage failed.
 const OUT_OF_TIME: usize = 1;
@@ -105,7 +113,13 @@ fn set_action(signal: u32, action: &[usize; 4]) {
 
 extern "C" fn on_bus_error(_: i32, information: *const usize, _: *mut c_void) {
     // SAFETY: the kernel's `siginfo_t`, of 128 bytes.
-    let address = unsafe { information.wrapping_add(ADDRESS_WORD).read() };
+    let (code, address) = unsafe {
+        let word = |at: usize| information.wrapping_add(at).read();
+        (word(CODE_WORD) as u32, word(ADDRESS_WORD))
+    };
+    if !(1..=LAST_ACCESS_CODE).contains(&code) {
+        return;
+    }
     LAST_ADDRESS.store(address, Ordering::Relaxed);
     BUS_ERRORS.fetch_add(1, Ordering::Relaxed);
     let page = Linux.page_size();
@@ -160,6 +174,18 @@ mod tests {
 
     use std::fs::File;
     use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_signal_that_somebody_sent_is_survived_and_not_counted() {
+        use linux_raw_sys::general::{__NR_gettid, __NR_tkill};
+        survive_bus_errors();
+        // SAFETY: a signal to this thread, which has a handler for it.
+        let sent = unsafe {
+            let thread = syscall1(__NR_gettid, 0);
+            syscall3(__NR_tkill, thread, SIGBUS as usize, 0)
+        };
+        assert_eq!(sent, 0);
+    }
 
     #[test]
     fn memory_that_is_gone_reads_as_zeros_and_is_counted() {

@@ -7,9 +7,11 @@
 //! are in [`pattern`] alone.
 //!
 //! The first failing foundation (open, topology) makes later stages impossible: they are
-//! skipped and say so. Any other failure leaves them their turn.
+//! skipped and say so. Any other failure leaves them their turn. [`exceptions`] of GPUs
+//! fail the stage in which they come, whatever that was about.
 
 pub mod engines;
+pub mod exceptions;
 pub mod findings;
 pub mod pattern;
 pub mod report;
@@ -33,6 +35,7 @@ use crate::machine::{DEFAULT_PROFILE, Machine};
 use crate::output::console::{Console, print};
 use crate::signals;
 use crate::simulation::Simulation;
+use exceptions::Exceptions;
 use findings::{Findings, Outcome};
 use report::{Heading, Verdict};
 use stage::Stage;
@@ -149,6 +152,7 @@ fn run<P: Platform>(
     let mut opened = Some(opened);
     let mut missing: Option<String> = None;
     let mut foundation = Foundation { nodes: Vec::new(), hidden: Vec::new(), gpus: Vec::new() };
+    let mut exceptions = Exceptions::UNTOLD;
     let result = put(console, &form.begin(&heading)).and_then(|()| {
         for (number, &stage) in (1..).zip(&stages) {
             signals::set_alarm_message(stage.hung());
@@ -159,7 +163,12 @@ fn run<P: Platform>(
                 (None, Stage::Open, Some(Err(error))) => {
                     findings.refused(&"the compute driver", &error);
                 }
-                (None, Stage::Open, _) => findings.summary = "/dev/kfd".into(),
+                (None, Stage::Open, _) => {
+                    findings.summary = "/dev/kfd".into();
+                    if let Ok(guard) = process.primary() {
+                        exceptions = Exceptions::watch(&guard, &mut findings);
+                    }
+                }
                 (None, _, _) => {
                     let mut subject = Subject {
                         process,
@@ -182,6 +191,13 @@ fn run<P: Platform>(
                 if stage == Stage::Topology { !foundation.nodes.is_empty() } else { is_open };
             if stage.is_foundation() && !usable && missing.is_none() {
                 missing = Some(format!("stage {} failed", stage.name()));
+            }
+            if let Ok(guard) = process.primary() {
+                exceptions.look(&guard, &foundation.gpus, &mut findings);
+                if number == stages.len() {
+                    core::mem::replace(&mut exceptions, Exceptions::UNTOLD)
+                        .end(&guard, &mut findings);
+                }
             }
             findings.took = os.now(Clock::Monotonic).saturating_sub(start);
             put(console, &form.stage(number, &findings))?;
