@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use hsakmt_core::errno::Errno;
 use hsakmt_core::error::Error;
 use hsakmt_core::process::{Guard, Process};
 use hsakmt_core::seam::{Clock, DeviceToken, Driver, Os, Platform};
@@ -107,6 +108,21 @@ impl<'a, P: Platform> Subject<'a, P> {
                 console.write_error(b"\r\x1b[K");
             }
         }
+    }
+
+    /// Whether every GPU stands in a node of CPUs: such GPUs see the memory of the process
+    /// as it is, and nothing is registered for them or mapped on them.
+    #[must_use]
+    pub fn shares_memory(&self) -> bool {
+        let mut gpus = self.nodes.iter().filter(|node| node.is_gpu()).peekable();
+        gpus.peek().is_some() && gpus.all(|node| node.cpu_cores_count != 0)
+    }
+
+    /// Whether a queue was refused because the driver looks for buffers where a GPU
+    /// within the CPU's node needs none (from Linux 6.12 on, `kfd_queue.c`).
+    #[must_use]
+    pub fn takes_no_queues(&self, error: &Error) -> bool {
+        self.shares_memory() && error.errno == Some(Errno::EINVAL)
     }
 
     /// The GPU of a node.

@@ -9,10 +9,12 @@ use hsakmt_core::error::Error;
 use hsakmt_core::memory::{AllocationRequest, MemoryFlags};
 use hsakmt_core::process::Guard;
 use hsakmt_core::seam::{Os, Platform};
+use hsakmt_core::uapi::kfd::QueueType;
 
 use crate::validation::engines;
 use crate::validation::findings::{Count, Findings};
 use crate::validation::pattern::{Pattern, Window};
+use crate::validation::stages::queues::NO_QUEUES;
 use crate::validation::subject::{BusErrors, Gpu, Subject};
 
 /// Bytes of a copy.
@@ -43,8 +45,23 @@ pub fn run<P: Platform>(subject: &mut Subject<'_, P>, findings: &mut Findings) {
     };
     let size = if subject.limits.quick { QUICK_SIZE } else { SIZE };
     let Some(guard) = findings.expect(&"library", subject.enter()) else { return };
-    let system = MemoryFlags::HOST_ACCESS | MemoryFlags::NON_PAGED | MemoryFlags::GTT_ACCESS;
-    let host = make(&guard, first, size, system, &nodes);
+    let shared = subject.shares_memory();
+    if shared {
+        match engines::open(&guard, first, QueueType::SDMA) {
+            Ok(queue) => drop(findings.expect(&"queue of copies", queue.close(&guard))),
+            Err(error) if subject.takes_no_queues(&error) => {
+                findings.skip(NO_QUEUES);
+                return;
+            }
+            Err(error) => findings.refused(&"queue of copies", &error),
+        }
+    }
+    let paged = MemoryFlags::HOST_ACCESS;
+    let system = paged | MemoryFlags::NON_PAGED | MemoryFlags::GTT_ACCESS;
+    let host = match shared {
+        true => make(&guard, first, size, paged, &[]),
+        false => make(&guard, first, size, system, &nodes),
+    };
     let Some(host) = findings.expect(&"system memory of copies", host) else { return };
     let mut ends = Ends { gpus: &gpus, video: Vec::new() };
     let (mut slowest, mut pairs) = (u64::MAX, 0);
@@ -101,6 +118,9 @@ fn make<P: Platform>(
 ) -> Result<u64, Error> {
     let request = AllocationRequest { node, size, alignment: 0, flags, address: 0 };
     let address = guard.allocate_memory(&request)?;
+    if nodes.is_empty() {
+        return Ok(address);
+    }
     match guard.map_memory_to_nodes(address, size, nodes) {
         Ok(_) => Ok(address),
         Err(error) => {

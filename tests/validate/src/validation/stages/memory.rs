@@ -170,7 +170,10 @@ fn block<P: Platform>(
     if flags.contains(MemoryFlags::HOST_ACCESS) {
         whole &= patterns(subject, &guard, address, size, pattern, &part, findings);
     }
-    whole &= map_everywhere(subject, &guard, address, size, &heap.gpus, &part, findings);
+    let is_seen = !flags.contains(MemoryFlags::NON_PAGED) && subject.shares_memory();
+    if !is_seen {
+        whole &= map_everywhere(subject, &guard, address, size, &heap.gpus, &part, findings);
+    }
     whole & findings.expect(&part, guard.free_memory(address, size)).is_some()
 }
 

@@ -28,6 +28,10 @@ const INTERRUPT: u32 = 500;
 /// What the library knows our events by.
 const OWNER: u64 = 2;
 
+/// Why there is nothing to check on some old machines.
+pub(super) const NO_QUEUES: &str =
+    "nothing to check: the driver takes no queues of a GPU within the CPU's node";
+
 /// Checks every engine.
 pub fn run<P: Platform>(subject: &mut Subject<'_, P>, findings: &mut Findings) {
     if subject.gpus.is_empty() {
@@ -54,6 +58,10 @@ pub fn run<P: Platform>(subject: &mut Subject<'_, P>, findings: &mut Findings) {
                     break;
                 }
                 let opened = engines::open(&guard, gpu.node, queue_type);
+                if opened.as_ref().is_err_and(|error| subject.takes_no_queues(error)) {
+                    findings.skip(NO_QUEUES);
+                    return;
+                }
                 if let Some(queue) = findings.expect(&part, opened) {
                     open.push((part, queue));
                 }

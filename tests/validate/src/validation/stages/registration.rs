@@ -24,6 +24,10 @@ pub fn run<P: Platform>(subject: &mut Subject<'_, P>, findings: &mut Findings) {
         findings.skip("nothing to check: no GPU");
         return;
     }
+    if subject.shares_memory() {
+        findings.skip("nothing to check: the GPU sees the memory of the process as it is");
+        return;
+    }
     let count = if subject.limits.quick { QUICK_SIZES } else { SIZES.len() };
     let mut ranges = 0;
     for size in SIZES.into_iter().take(count) {
