@@ -3,7 +3,8 @@
 //! # Which engine
 //! Where one GPU has both ranges mapped it copies in one go: the GPU of the source's
 //! video memory if it can, else that of the destination's, else any. Between two GPUs
-//! with a link of XGMI it is the engine that the link recommends, or any for XGMI.
+//! with a link of XGMI it is an engine that the link recommends, another one for another
+//! peer where it recommends several, or any for XGMI.
 //! Where no GPU has both, as with kernels that map no peer's memory, the copy goes
 //! through a staging buffer of system memory in parts: each side is moved by a GPU that
 //! has it mapped, or by the CPU. Overlapping ranges go that way, too, part after part in
@@ -472,7 +473,7 @@ fn kind(machine: &Machine, owners: [Option<u32>; 2], by_number: bool) -> EngineK
         Some(link) if link.link_type == LinkType::XGMI => {
             let mask = link.recommended_sdma_engine_id_mask;
             if mask != 0 && by_number {
-                EngineKind::Number(mask.trailing_zeros())
+                EngineKind::Number(one_of(mask, to))
             } else if node.num_sdma_xgmi_engines != 0 {
                 EngineKind::Xgmi
             } else {
@@ -480,5 +481,24 @@ fn kind(machine: &Machine, owners: [Option<u32>; 2], by_number: bool) -> EngineK
             }
         }
         _ => EngineKind::Host,
+    }
+}
+
+/// One of the engines of a mask, which is not empty.
+fn one_of(mask: u32, peer: u32) -> u32 {
+    let place = peer.checked_rem(mask.count_ones()).unwrap_or(0);
+    let without_lower = (0..place).fold(mask, |rest, _| rest & rest.wrapping_sub(1));
+    without_lower.trailing_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_of;
+
+    #[test]
+    fn peers_are_spread_over_the_engines_of_a_mask() {
+        assert_eq!([0, 1, 2, 3, 4].map(|peer| one_of(0b1011_0000, peer)), [4, 5, 7, 4, 5]);
+        assert_eq!(one_of(1 << 31, 77), 31);
+        assert_eq!(one_of(0, 1), 32);
     }
 }

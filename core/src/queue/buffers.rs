@@ -17,7 +17,7 @@ use super::pointers::DoorbellType;
 use super::sizes::{SaveArea, control_block_bytes, end_of_pipe_bytes};
 use crate::context::Machine;
 use crate::error::{Error, Object, Operation, Status};
-use crate::log::debug;
+use crate::log::{debug, info};
 use crate::memory::{Access, AllocationRequest, AttributedPages, MemoryFlags};
 use crate::seam::{Os, Platform};
 use crate::topology::{Aperture, GfxVersion};
@@ -50,6 +50,8 @@ pub(super) struct QueueNode {
     pub(super) units: u32,
     version: GfxVersion,
     save_area: Option<SaveArea>,
+    /// What the kernel publishes of it is not what its newest formula says.
+    published_otherwise: bool,
     /// The GPU has the SVM calls.
     svm: bool,
     /// Its retry faults stall: memory of the process is not for save areas.
@@ -78,6 +80,7 @@ impl QueueNode {
             units: node.simd_count.checked_div(node.simd_per_cu).unwrap_or(0),
             version: node.gfx_version,
             save_area: SaveArea::of(node),
+            published_otherwise: SaveArea::of(node) != SaveArea::by_formula(node),
             svm: node.capability & CAPABILITY_SVM_API != 0,
             stalls: node.capability2 & CAPABILITY2_STALL_ON_RETRY_FAULT != 0,
         })
@@ -223,6 +226,14 @@ fn make_save_area<P: Platform>(
     by_attributes: bool,
 ) -> Result<SaveBuffer, Error> {
     let length = sizes.mapping_bytes(NonZeroU32::new(page).unwrap_or(NonZeroU32::MIN));
+    if node.published_otherwise {
+        info!(
+            access.logger(),
+            "gpu_id {:#x}: the driver's save area has another size than the newest driver's, so it \
+             is an older one",
+            node.gpu_id
+        );
+    }
     let prepare = |address| write_headers(address, length, &sizes, exceptions);
     if by_attributes && node.svm && !node.stalls {
         let attributes = attributes(node.gpu_id);

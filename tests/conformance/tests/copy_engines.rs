@@ -5,6 +5,8 @@
 //! Ranges are allocations of the context or vectors of the test, which stay until the
 //! copy is done.
 
+use std::collections::BTreeSet;
+
 use hsakmt_conformance::disturbed::{Disturbed, Run, Scenario};
 use hsakmt_conformance::{Mode, Simulated, held, machine, open, process};
 use hsakmt_core::context::Options;
@@ -114,6 +116,38 @@ fn between_gpus_with_and_without_each_others_memory() {
             guard.map_memory_to_nodes(one, LENGTH, &gpus).unwrap();
         }
     });
+}
+
+/// Between GPUs of a hive it is an engine that the link recommends (KFD 1.17), another for
+/// another peer; before that any for XGMI.
+#[test]
+fn an_engine_that_the_link_recommends() {
+    for kernel in ["6.12", "6.1"] {
+        let machine = machine(&format!("mi300x:gpus=8,cus=2,cpus=1,cores=1,kernel={kernel}"));
+        let process = process(&machine);
+        open(&process).unwrap();
+        let guard = process.primary().unwrap();
+        guard.acquire_machine().unwrap();
+        let gpus = gpus(&guard);
+        let xgmi = guard.machine(|machine| Ok(machine.node(gpus[0])?.num_sdma_engines)).unwrap();
+        let one = hidden(&guard, gpus[0], &gpus);
+        for &peer in &gpus[1..] {
+            let other = hidden(&guard, peer, &gpus);
+            copy(&guard, other, one, 4096).unwrap();
+        }
+        let queues = held(&machine).queues;
+        let engine = |queue: &String| -> u32 {
+            let name = queue.split("SDMA engine ").nth(1).unwrap();
+            name.split(' ').next().unwrap().parse().unwrap()
+        };
+        let engines: BTreeSet<u32> = queues.iter().map(engine).collect();
+        assert!(engines.iter().all(|&engine| engine >= xgmi), "{kernel}: {queues:?}");
+        let expected = if kernel == "6.1" { 1 } else { 7 };
+        assert_eq!(engines.len(), expected, "{kernel}: {queues:?}");
+        drop(guard);
+        process.close_primary().unwrap();
+        machine.assert_no_violations();
+    }
 }
 
 #[test]

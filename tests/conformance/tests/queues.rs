@@ -1,5 +1,8 @@
 //! Queues: of every type on every machine, over closes, resets, hung hardware and odd
 //! trees.
+//!
+//! # Safety
+//! Command queues are closed within the context that they were opened in.
 
 use std::cell::Cell;
 
@@ -12,6 +15,7 @@ use hsakmt_core::error::{Error, Operation, Status};
 use hsakmt_core::event::{EventRequest, Waited};
 use hsakmt_core::memory::{AllocationRequest, MemoryFlags};
 use hsakmt_core::process::{Guard, Process};
+use hsakmt_core::queue::command_queue::CommandQueue;
 use hsakmt_core::queue::plan::{Ring, Share};
 use hsakmt_core::queue::{AqlPointerAddresses, Queue, QueueOptions};
 use hsakmt_core::seam::{Call, Driver, Platform};
@@ -418,6 +422,56 @@ fn what_is_refused_before_the_driver() {
             assert!(guard.kernel_queue_id(id).is_err_and(unknown));
             assert!(guard.check_queue(id).is_err_and(unknown));
         }
+        parts.free(guard);
+    });
+}
+
+/// A recycled doorbell kept the value of the queue before (field fault B61): the new one
+/// would do its work again, or none.
+#[test]
+fn a_recycled_doorbell_starts_anew() {
+    let machine = machine(SMALL);
+    in_context(&machine, machine.spawn(Linux), |guard| {
+        let node = gpus(guard)[0];
+        let mut first = None;
+        for queue_type in [QueueType::SDMA, QueueType::COMPUTE, QueueType::SDMA] {
+            for _ in 0..3 {
+                // SAFETY: closed below, in the same context.
+                let mut queue = unsafe { CommandQueue::open(guard, node, queue_type, 0) }.unwrap();
+                let doorbell = queue.queue().doorbell;
+                if queue_type == QueueType::SDMA {
+                    assert_eq!(*first.get_or_insert(doorbell), doorbell, "it is the same one");
+                }
+                for _ in 0..5 {
+                    queue.finish(guard).unwrap();
+                }
+                queue.close(guard).unwrap();
+            }
+        }
+    });
+}
+
+/// AQL rings of newer chips may have metadata behind them (KFD 1.22).
+#[test]
+fn a_ring_with_metadata() {
+    let machine = machine("rx9070:kernel=7.2,kfd=22");
+    in_context(&machine, machine.spawn(Linux), |guard| {
+        let node = gpus(guard)[0];
+        let mut parts = Parts::new(guard, node, QueueType::COMPUTE_AQL);
+        let without = parts.ring;
+        let metadata = 0x1_0000_u32;
+        parts.ring = allocate(guard, node, RING + u64::from(metadata), false);
+        let options =
+            QueueOptions { metadata_ring_bytes: metadata, ..parts.options(QueueType::COMPUTE_AQL) };
+        let queue = guard.create_queue(&options).unwrap();
+        guard.destroy_queue(queue.id).unwrap();
+        // Without telling, the mapping is too long.
+        let error = parts.create(guard, QueueType::COMPUTE_AQL).unwrap_err();
+        assert_eq!(error.status, Status::INVALID_PARAMETER);
+        let odd = QueueOptions { metadata_ring_bytes: 0x800, ..options };
+        assert_eq!(guard.create_queue(&odd).unwrap_err(), Error::argument(8));
+        guard.unmap_memory(without).unwrap();
+        guard.free_memory(without, 0).unwrap();
         parts.free(guard);
     });
 }
