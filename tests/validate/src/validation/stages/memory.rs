@@ -2,7 +2,7 @@
 //! can reach it, freed.
 //!
 //! Sizes are bounded: a heap of terabytes gets the same blocks as one of megabytes,
-//! at most an eighth of it at a time. Blocks above [`WHOLE`] are looked at once a
+//! at most an eighth of it at a time. Blocks above `WHOLE` are looked at once a
 //! page, since reads of video memory by the CPU are slow.
 
 use alloc::format;
