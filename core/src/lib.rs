@@ -39,9 +39,10 @@
 //! - [`context`]: everything between an open and a close: the options, the
 //!   version, the machine with its topology and apertures.
 //! - [`memory`]: a context's memory: addresses, buffers, mappings, registrations.
-//! - [`copy`]: copies between memory of the process and of GPUs.
-//! - [`queue`]: what can be decided of queues without a driver: the sizes of their
-//!   buffers, the blocks that make them, rings and doorbells, packets.
+//! - [`copy`]: copies between memory of the process and of GPUs, by the CPU or by
+//!   copy engines.
+//! - [`queue`]: a context's queues: what can be decided of them without a driver (sizes
+//!   of their buffers, rings and doorbells, packets), and their life with it.
 //! - [`event`]: a context's events: the event page, waits, callbacks.
 //! - [`topology`]: the machine as the kernel's tree tells it, read once, then
 //!   immutable. Needs no open driver.
@@ -61,7 +62,8 @@
 //!   Allocation is fallible and becomes NO_MEMORY.
 //! - A failed call leaves everything as it was.
 //! - Unsafe code is denied, except in `lock`, `set_once`, `process`,
-//!   `process::slot`, `queue::mapped` and `copy`, each with its argument at the top.
+//!   `process::slot`, `queue::mapped`, `queue::buffers`, `queue::command_queue` and
+//!   `copy`, each with its argument at the top.
 //!
 //! [`Os`]: seam::Os
 //! [`Driver`]: seam::Driver
