@@ -3,7 +3,7 @@
 use crate::errno::Errno;
 use crate::error::{Error, Object, Operation, Status};
 use crate::execute::execute;
-use crate::process::{Descriptors, Device, Files};
+use crate::process::{Descriptors, Device, Files, Render};
 use crate::seam::{Array, Driver, MapDevice, Os, Platform};
 use crate::uapi::Block;
 use crate::uapi::gate::{Feature, supports};
@@ -81,6 +81,22 @@ impl<'a, P: Platform> Channel<'a, P> {
     ) -> Result<u32, Error> {
         execute(self.platform, self.kfd()?, block, arrays)
             .map_err(|errno| refused::<B>(errno, status, object))
+    }
+
+    /// Executes a block on a bound render node. EBADF is an answer of its driver.
+    ///
+    /// # Errors
+    /// `status` with the driver's errno and `object`.
+    pub(crate) fn execute_render<B: Block>(
+        &self,
+        render: &Render<P>,
+        block: &mut B,
+        arrays: &mut [Array<'_>],
+        status: Status,
+        object: Object,
+    ) -> Result<u32, Error> {
+        execute(self.platform, &render.device, block, arrays)
+            .map_err(|errno| Error::system(status, Operation::Execute(B::REQUEST), errno, object))
     }
 
     /// Maps memory of `/dev/kfd`.

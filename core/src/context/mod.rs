@@ -193,7 +193,9 @@ impl<P: Platform> Context<P> {
         self.copiers.forget(channel.os());
         end_all(&channel, &self);
         destroy_all(&channel, &self.events);
-        Access::new(channel, &self).free_all();
+        let memory = Access::new(channel, &self);
+        memory.close_objects();
+        memory.free_all();
         self.machine.release(channel);
         match self.kind {
             Kind::Primary => {}

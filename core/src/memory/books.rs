@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::free_space::FreeSpace;
+use super::gem::Gem;
 use super::gpu_set::GpuSet;
 use super::node_sets::NodeSets;
 use super::object::{Draft, Handles, Home, Object, Span, State};
@@ -128,6 +129,8 @@ pub(crate) struct Memory {
     pub(super) generation: AtomicU64,
     /// The driver refused memory of the process once: it is not tried again.
     pub(super) userptr_refused: AtomicU32,
+    /// Buffer objects, which have a lock of their own.
+    pub(super) gem: Gem,
 }
 
 impl Memory {
@@ -156,6 +159,7 @@ impl Memory {
             gpu_ids: SetOnce::new(),
             generation: AtomicU64::new(0),
             userptr_refused: AtomicU32::new(0),
+            gem: Gem::new(slot),
         })
     }
 

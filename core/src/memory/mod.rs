@@ -32,9 +32,13 @@
 //! number of the out-of-tree driver (`ipc.rs`) and is an object as others are, which a
 //! deregistration takes back. No descriptor is kept.
 //!
+//! # Buffer objects
+//! A dma-buf can also be taken in under a handle of the DRM driver, and be mapped at
+//! addresses of the caller's choice: see the head of `gem`, which has books of its own.
+//!
 //! # Layers
 //! `calls` is the face; `allocate`, `free`, `map`, `register`, `svm`, `query`, `share`,
-//! `ipc` do the work of an `Access` (context, way to the driver, books); `reach` says what a
+//! `ipc`, `gem` do the work of an `Access` (context, way to the driver, books); `reach` says what a
 //! range is and who reaches it; `books` has the lock and
 //! the rule of turns; `spans`, `regions`, `free_space`, `free_ranges` manage
 //! addresses; `buffers` are the driver's, `pages` the process's; `tree` is the ordered
@@ -50,6 +54,7 @@ mod flags;
 mod free;
 mod free_ranges;
 mod free_space;
+mod gem;
 mod gpu_set;
 mod ipc;
 mod map;
@@ -71,6 +76,7 @@ pub(crate) use access::{Access, Scene};
 pub(crate) use attributed::AttributedPages;
 pub(crate) use books::Memory;
 pub use flags::MemoryFlags;
+pub use gem::{BufferHandle, GpuRights, ImportFailure, ImportedObject, ObjectMapping, Tag};
 pub(crate) use gpu_set::GpuSet;
 pub use ipc::{SharedHandle, SharedMemory};
 pub use pointer::{PointerInfo, PointerKind};

@@ -134,6 +134,17 @@ impl<P: Platform> Files<P> {
         self.renders.iter().map_while(SetOnce::get).find(|render| render.minor == minor)
     }
 
+    /// The place of the bound render node with this minor, which it keeps.
+    pub(crate) fn render_place(&self, minor: u32) -> Option<u8> {
+        let mut renders = (0_u8..).zip(self.renders.iter().map_while(SetOnce::get));
+        renders.find(|(_, render)| render.minor == minor).map(|(place, _)| place)
+    }
+
+    /// The bound render node at a place.
+    pub(crate) fn render_at(&self, place: u8) -> Option<&Render<P>> {
+        self.renders.get(usize::from(place))?.get()
+    }
+
     /// Keeps a render node whose VM was just bound. The caller holds the lock of
     /// the topology and has seen room (`has_room`).
     pub(crate) fn keep_render(&self, minor: u32, opened: Opened<'_, P>) {

@@ -48,7 +48,7 @@ use core::num::NonZeroUsize;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) use descriptors::Descriptors;
-pub(crate) use files::{Device, Files, GPUS_MAX, Opened};
+pub(crate) use files::{Device, Files, GPUS_MAX, Opened, Render};
 use residue::ProcessResidue;
 use slot::Slot;
 
@@ -491,6 +491,12 @@ impl<'a, P: Platform> Guard<'a, P> {
             &state.residue.files,
             &self.process.descriptors,
         )
+    }
+
+    /// Fails in a child that shares memory with its parent. Requests of render nodes need
+    /// it: their driver, unlike KFD, serves whoever has the file.
+    pub(crate) fn owned(&self) -> Result<(), Error> {
+        self.process.owned().map(drop)
     }
 
     /// The version of the driver's interface, as the open found it.
