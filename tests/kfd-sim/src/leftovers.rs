@@ -8,6 +8,7 @@ use core::fmt;
 
 use crate::address_space::Shown;
 use crate::descriptor::File;
+use crate::drm::Syncobjs;
 use crate::machine::State;
 use crate::process::Pid;
 
@@ -24,6 +25,10 @@ pub struct Leftovers {
     pub queues: Vec<String>,
     /// The SVM ranges of all objects, also those that a GPU's access made.
     pub ranges: Vec<String>,
+    /// The GEM handles of all render files, with what is mapped by them.
+    pub gem_handles: Vec<String>,
+    /// Sync objects of all render files.
+    pub syncobjs: usize,
     /// Bytes of memory that nothing holds and CPU mappings keep.
     pub orphaned_bytes: u64,
     /// Open file descriptions.
@@ -119,12 +124,17 @@ impl Leftovers {
             })
             .collect();
         ranges.sort();
+        let mut gem_handles: Vec<String> =
+            state.gem.iter().flat_map(|(file, handles)| handles.describe(state, *file)).collect();
+        gem_handles.sort();
         Leftovers {
             processes,
             objects,
             buffers,
             queues,
             ranges,
+            gem_handles,
+            syncobjs: state.syncobjs.values().map(Syncobjs::len).sum(),
             orphaned_bytes: state.memory.orphaned_bytes(),
             files: state.files.len(),
         }
@@ -142,9 +152,12 @@ impl fmt::Display for Leftovers {
                 writeln!(f, "  {length:#x} bytes of {node}")?;
             }
         }
-        for line in self.objects.iter().chain(&self.buffers).chain(&self.queues).chain(&self.ranges)
-        {
+        let lines = [&self.objects, &self.buffers, &self.queues, &self.ranges, &self.gem_handles];
+        for line in lines.into_iter().flatten() {
             writeln!(f, "{line}")?;
+        }
+        if self.syncobjs > 0 {
+            writeln!(f, "{} sync objects", self.syncobjs)?;
         }
         if self.orphaned_bytes > 0 {
             writeln!(f, "{:#x} bytes without a buffer", self.orphaned_bytes)?;

@@ -74,6 +74,9 @@ pub enum Rule {
     /// A doorbell was rung through a mapping of before a reset of the GPU: since 7.2
     /// that is SIGBUS (kernel-rules section 3).
     DoorbellAfterReset,
+    /// A point of a timeline was signaled after a higher one: waits for the higher one
+    /// are lost (drm_syncobj.c, `drm_syncobj_add_point`).
+    PointOutOfOrder,
 }
 
 impl fmt::Display for Violation {

@@ -2,6 +2,8 @@
 //! "GEM_MMAP", "PRIME", "GEM_CLOSE" (amdgpu_gem.c, drm_gem.c, drm_prime.c).
 
 use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use hsakmt_core::errno::Errno;
@@ -10,6 +12,7 @@ use super::dispatch::{NOT_SIMULATED, Request};
 use crate::descriptor::FileId;
 use crate::dma_buf;
 use crate::gpu_memory::{Memory, MemoryId, Metadata, Place};
+use crate::gpu_vm::Shows;
 use crate::machine::State;
 
 const PAGE: u64 = 4096;
@@ -59,6 +62,22 @@ impl GemHandles {
         }
         self.handles.insert(number, handle);
         number
+    }
+}
+
+impl GemHandles {
+    /// A line for each handle of a file: its bytes, those of metadata, its mappings.
+    pub(crate) fn describe(&self, state: &State, file: FileId) -> Vec<String> {
+        let one = |handle: &Handle| {
+            let memory = state.memory.get(handle.memory);
+            let (size, metadata) = memory.map_or((0, 0), |it| (it.size, it.metadata.bytes.len()));
+            let shows = |shows: Shows| matches!(shows, Shows::Handle { memory, .. } if memory == handle.memory);
+            let vm = state.vms.get(&file);
+            let mapped =
+                vm.map_or(0, |vm| vm.iter().filter(|(_, range)| shows(range.shows)).count());
+            format!("a handle of {size:#x} bytes, {metadata} of metadata, mapped {mapped} times")
+        };
+        self.handles.values().map(one).collect()
     }
 }
 

@@ -4,11 +4,13 @@
 //! has no work yet.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::vec::Vec;
 
 use hsakmt_core::errno::Errno;
 
 use super::dispatch::Request;
+use crate::violation::Rule;
 
 /// DRM_SYNCOBJ_CREATE_SIGNALED.
 const SIGNALED: u32 = 1;
@@ -32,6 +34,12 @@ pub(crate) struct Syncobjs {
     objects: BTreeMap<u32, Syncobj>,
 }
 
+impl Syncobjs {
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+}
+
 fn objects<'s>(request: &'s mut Request<'_, '_, '_>) -> &'s mut BTreeMap<u32, Syncobj> {
     &mut request.state.syncobjs.entry(request.file).or_default().objects
 }
@@ -47,7 +55,15 @@ pub(super) fn signal(
     point: u64,
 ) -> Result<(), Errno> {
     let object = objects(request).get_mut(&handle).ok_or(Errno::ENOENT)?;
-    *object = match *object {
+    let before = *object;
+    if let Syncobj::Signaled(reached) = before {
+        if point != 0 && point <= reached {
+            let detail = format!("point {point} of {handle} after {reached}");
+            request.state.violation(request.pid, Rule::PointOutOfOrder, detail);
+        }
+    }
+    let object = objects(request).get_mut(&handle).ok_or(Errno::ENOENT)?;
+    *object = match before {
         Syncobj::Signaled(reached) => Syncobj::Signaled(reached.max(point)),
         Syncobj::Empty => Syncobj::Signaled(point),
     };
