@@ -317,34 +317,51 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtExportDMABufHandle(void *MemoryAddress, HSAuint64 
 #endif
 
 #if HSAKMT_ABI_GENERATION >= 2026
-/* Exports a buffer object as a dma-buf or on the fabric. INVALID_HANDLE if a structure or its
-   device is NULL. */
+/* Exports all of a buffer object as a dma-buf; the descriptor, close-on-exec, is the caller's. Flags
+   are not used. INVALID_HANDLE if a structure or its device is NULL, if the device is not the
+   buffer object's, and if the driver refuses or descriptors run out. NOT_SUPPORTED for other kinds
+   of handles, those of the fabric too. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtHandleExport(const HsaHandleExportDesc *ExportDesc,
                                            HsaMemoryExportResult *ExportResult,
                                            HsaHandleExportFlags *Flags);
 
-/* Imports a dma-buf or a handle on the fabric as a buffer object. INVALID_HANDLE if a structure or
-   its device is NULL. */
+/* Imports a dma-buf as a buffer object of a device: one of hsaKmtGetAMDGPUDeviceHandle or of
+   hsaKmtExtGetDeviceHandle (hsakmt_ext.h), on the primary context. The descriptor stays the
+   caller's, who may close it; none is kept, and dmabuf_fd of the result is -1. Another import of
+   the same buffer gives the same handle, which must then be freed once more. A buffer that
+   libdrm_amdgpu has imported on the same device must not be imported here, nor the other way round.
+   With IPCHandle the tag counts, which is the first word of what is noted in the buffer: with
+   UpdateMetadata and without SysMem a buffer without one is given that of ImportDesc, and the
+   result tells which it has; else it must be that of ImportDesc (0: none), or the result tells the
+   other one, and the call fails with INVALID_PARAMETER. Flags may be NULL.
+   INVALID_HANDLE if a structure or its device is NULL or no device, and if the tag cannot be read.
+   NOT_SUPPORTED for other kinds of handles. ERROR if the driver refuses. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtHandleImport(const HsaHandleImportDesc *ImportDesc,
                                            HsaHandleImportResult *ImportResult,
                                            HsaHandleImportFlags *Flags);
 
-/* Clears the tag of a buffer object and frees it. */
+/* Takes one import of a buffer object back; the last one ends its mappings, those for the host too.
+   Takes the tag away if an import with IPCHandle is among them. INVALID_HANDLE if there is none
+   such; here and below also after it was freed. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtMemHandleFree(HsaMemoryObjectHandle Handle);
 
-/* Frees a buffer object and leaves its tag. */
+/* The same, and leaves the tag. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtMemHandleFreePreserveMetadata(HsaMemoryObjectHandle Handle);
 
-/* Maps a part of a buffer object at an address of a GPU node, and waits until it is. */
+/* Maps a part of a buffer object at an address of a GPU node, the one whose device it was imported
+   on, and waits until it is mapped. offset, size and addr are multiples of the page size; nothing
+   may be mapped there. Memory of hsaKmtAllocMemory with OnlyAddress has room for it. ERROR if Handle
+   is NULL or the driver refuses; NOT_SUPPORTED before KFD 1.15; INVALID_NODE_UNIT for another node;
+   INVALID_PARAMETER for unknown flags. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtMemoryVaMap(HsaMemoryObjectHandle Handle, HSAuint64 offset,
                                           HSAuint64 size, HSAuint64 addr, HsaMemoryMapFlags flags,
                                           HSAuint32 NodeId);
 
-/* Unmaps it, and waits until it is. */
+/* Unmaps what was mapped at exactly this address, and waits until it is gone. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtMemoryVaUnmap(HsaMemoryObjectHandle Handle, HSAuint64 offset,
                                             HSAuint64 size, HSAuint64 addr, HSAuint32 NodeId);
 
-/* Maps a buffer object for the host. */
+/* Maps all of a buffer object for the host, until it is freed. Each call tells the same address. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtMemoryCpuMap(HsaMemoryObjectHandle Handle, void **out_cpu_ptr);
 
 /* Tells where in the render file of the device a buffer object is; mmap it there. */

@@ -103,6 +103,19 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtExtCopyMemoryCtx(HsaKFDContext *ctx, void *Destina
 #endif
 
 /* ---------------------------------------------------------------------------------------------- */
+/* Devices                                                                                        */
+/* ---------------------------------------------------------------------------------------------- */
+
+#if HSAKMT_ABI_GENERATION >= 2026
+/* Tells the device of a GPU node of the primary context for hsaKmtHandleImport,
+   hsaKmtHandleExport and hsaKmtMemoryGetCpuAddr, also where the process has no libdrm_amdgpu. It is
+   a number of this library's, and no device of libdrm_amdgpu. It holds for as long as the process.
+   INVALID_NODE_UNIT for a CPU node. The library must be open. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetDeviceHandle(HSAuint32 NodeId,
+                                                 HsaAMDGPUDeviceHandle *DeviceHandle);
+#endif
+
+/* ---------------------------------------------------------------------------------------------- */
 /* Events                                                                                         */
 /* ---------------------------------------------------------------------------------------------- */
 

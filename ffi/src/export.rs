@@ -661,6 +661,49 @@ macro_rules! export {
                 DMABufFd: *mut i32,
                 Offset: *mut u64,
             ) => export_dma_buf_of;
+            fn hsaKmtHandleImport(
+                ImportDesc: *const $crate::types::HsaHandleImportDesc,
+                ImportResult: *mut $crate::types::HsaHandleImportResult,
+                Flags: *mut $crate::types::HsaHandleImportFlags,
+            ) => primary.import_object;
+            fn hsaKmtHandleExport(
+                ExportDesc: *const $crate::types::HsaHandleExportDesc,
+                ExportResult: *mut $crate::types::HsaMemoryExportResult,
+                Flags: *mut $crate::types::HsaHandleExportFlags,
+            ) => primary.export_object;
+            fn hsaKmtMemoryVaMap(
+                Handle: $crate::types::HsaMemoryObjectHandle,
+                offset: u64,
+                size: u64,
+                addr: u64,
+                flags: $crate::types::HsaMemoryMapFlags,
+                NodeId: u32,
+            ) => primary.map_object;
+            fn hsaKmtMemoryVaUnmap(
+                Handle: $crate::types::HsaMemoryObjectHandle,
+                offset: u64,
+                size: u64,
+                addr: u64,
+                NodeId: u32,
+            ) => primary.unmap_object;
+            fn hsaKmtMemoryCpuMap(
+                Handle: $crate::types::HsaMemoryObjectHandle,
+                out_cpu_ptr: *mut *mut ::core::ffi::c_void,
+            ) => primary.show_object;
+            fn hsaKmtMemoryGetCpuAddr(
+                DeviceHandle: $crate::types::HsaAMDGPUDeviceHandle,
+                MemoryHandle: $crate::types::HsaMemoryObjectHandle,
+                cpu_addr: *mut u64,
+            ) => primary.object_offset;
+            fn hsaKmtMemHandleFree(Handle: $crate::types::HsaMemoryObjectHandle)
+                => primary.free_object;
+            fn hsaKmtMemHandleFreePreserveMetadata(
+                Handle: $crate::types::HsaMemoryObjectHandle,
+            ) => primary.free_object_but_tag;
+            fn hsaKmtExtGetDeviceHandle(
+                NodeId: u32,
+                DeviceHandle: *mut $crate::types::HsaAMDGPUDeviceHandle,
+            ) => primary.own_device;
             fn hsaKmtShareMemory(
                 MemoryAddress: *mut ::core::ffi::c_void,
                 SizeInBytes: u64,

@@ -123,6 +123,10 @@ impl Weak {
         self.of_process().find(|entry| entry.render_minor.load(Ordering::Relaxed) == render_minor)
     }
 
+    fn of_device(&self, device: *mut c_void) -> Option<&Entry> {
+        self.of_process().find(|entry| entry.device.load(Ordering::Relaxed) == device)
+    }
+
     /// Keeps a device; whether there was room.
     fn keep(&self, render_minor: u32, device: *mut c_void) -> bool {
         let process = Linux.process_id();
@@ -205,8 +209,12 @@ impl Libdrm for Weak {
 
     fn file_of(&self, device: *mut c_void) -> Option<i32> {
         let get_fd = get_fd()?;
-        self.of_process().find(|entry| entry.device.load(Ordering::Relaxed) == device)?;
+        self.of_device(device)?;
         // SAFETY: a device of libdrm's, which lives as long as the process.
         Some(unsafe { get_fd(device) }).filter(|fd| *fd >= 0)
+    }
+
+    fn render_minor(&self, device: *mut c_void) -> Option<u32> {
+        self.of_device(device).map(|entry| entry.render_minor.load(Ordering::Relaxed))
     }
 }

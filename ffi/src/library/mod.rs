@@ -1,6 +1,7 @@
 //! The state of the C library, and what its functions have in common.
 
 mod array;
+mod buffer_object;
 mod context;
 mod copy;
 mod detail;
@@ -73,6 +74,10 @@ pub trait Libdrm: Sync {
 
     /// The file of a device that [`Libdrm::device`] gave; `None` for every other pointer.
     fn file_of(&self, device: *mut c_void) -> Option<i32>;
+
+    /// The render node of a device that [`Libdrm::device`] gave; `None` for every other
+    /// pointer.
+    fn render_minor(&self, device: *mut c_void) -> Option<u32>;
 }
 
 /// The C library. A leaf crate has one in a static.

@@ -17,7 +17,7 @@ use hsakmt_core::seam::{Clock, Os, Platform};
 use super::{Host, Library};
 use crate::types::{
     HSA_QUEUE_PRIORITY, HSA_QUEUE_TYPE, HSA_REGISTER_MEM_FLAGS, HSAKMT_STATUS, HsaExtEventCallback,
-    HsaExtTraceRecord, HsaExtTraceSink, HsaMemFlags, HsaMemMapFlags,
+    HsaExtTraceRecord, HsaExtTraceSink, HsaMemFlags, HsaMemMapFlags, HsaMemoryMapFlags,
 };
 
 struct Sink {
@@ -70,6 +70,12 @@ impl Word for HSA_QUEUE_PRIORITY {
 impl Word for HsaMemFlags {
     fn word(self) -> u64 {
         self.Value.word()
+    }
+}
+
+impl Word for HsaMemoryMapFlags {
+    fn word(self) -> u64 {
+        self.0.word()
     }
 }
 

@@ -12,9 +12,10 @@ use hsakmt_abi_tests::{facts, rust_names};
 const INCLUDES: &str = "#include \"hsakmtctx.h\"\n#include \"hsakmt_ext.h\"\n";
 
 /// The functions of hsakmt_ext.h, and the first generation that has each.
-const EXTENSIONS: [(u32, &str); 12] = [
+const EXTENSIONS: [(u32, &str); 13] = [
     (523, "hsaKmtExtCopyMemory"),
     (2026, "hsaKmtExtCopyMemoryCtx"),
+    (2026, "hsaKmtExtGetDeviceHandle"),
     (523, "hsaKmtExtGetEventUse"),
     (2026, "hsaKmtExtGetEventUseCtx"),
     (523, "hsaKmtExtGetLastError"),
@@ -89,6 +90,8 @@ fn the_extensions_have_their_signatures() {
                                     HsaExtCopyOptions *)));
         ASSERT(IS(&hsaKmtExtGetLastErrorCtx,
                   HSAKMT_STATUS (*)(HsaKFDContext *, HsaExtErrorDetail *)));
+        ASSERT(IS(&hsaKmtExtGetDeviceHandle,
+                  HSAKMT_STATUS (*)(HSAuint32, HsaAMDGPUDeviceHandle *)));
         ASSERT(IS(&hsaKmtExtGetEventUseCtx,
                   HSAKMT_STATUS (*)(HsaKFDContext *, HSAuint32 *, HSAuint32 *)));
         ASSERT(IS(&hsaKmtExtSetEventCallbackCtx,
