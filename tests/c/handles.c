@@ -4,7 +4,8 @@
  * exports; wrong arguments; few descriptors.
  *
  * Runs where /dev/kfd opens. On the simulated machine descriptors are the machine's own, which no
- * system call knows, so nothing closes them there.
+ * system call knows, so nothing closes them there; mappings that a driver refuses are tried there
+ * alone.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -157,9 +158,11 @@ static void shows_and_maps(void)
     expect_equal((HSAuint64)object.dmabuf_fd, (HSAuint64)-1, "no descriptor");
     expect_equal(object.metadata, 0, "no tag");
     expect_equal(map(object.buf_handle, place), HSAKMT_STATUS_SUCCESS, "map");
-    expect_equal(map(object.buf_handle, place), HSAKMT_STATUS_ERROR, "something is there");
+    if (simulated)
+        expect_equal(map(object.buf_handle, place), HSAKMT_STATUS_ERROR, "something is there");
     expect_equal(unmap(object.buf_handle, place), HSAKMT_STATUS_SUCCESS, "unmap");
-    expect_equal(unmap(object.buf_handle, place), HSAKMT_STATUS_ERROR, "nothing is there");
+    if (simulated)
+        expect_equal(unmap(object.buf_handle, place), HSAKMT_STATUS_ERROR, "nothing is there");
     expect_equal(hsaKmtMemoryVaMap(object.buf_handle, PAGE, PAGE, (HSAuint64)(size_t)place,
                                    HSA_MEMORY_ACCESS_RO, gpu),
                  HSAKMT_STATUS_SUCCESS, "map a part");

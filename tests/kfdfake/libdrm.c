@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -104,6 +105,55 @@ static void shares(amdgpu_device_handle device, HSAuint32 node)
     expect(amdgpu_bo_free(buffer) == 0, "libdrm frees");
 }
 
+#if HSAKMT_ABI_GENERATION >= 2026
+/* A buffer object on libdrm's device, where libdrm's file shows it too. */
+static void takes_handles(amdgpu_device_handle device, HSAuint32 node)
+{
+    HsaHandleImportDesc wanted;
+    HsaHandleImportResult object;
+    HsaMemFlags flags;
+    HSAuint64 offset = 0;
+    void *memory = NULL, *place = NULL, *shown = NULL, *mapped;
+    int fd = -1;
+
+    flags.Value = 0;
+    flags.ui32.OnlyAddress = 1;
+    expect_equal(hsaKmtAllocMemory(node, SIZE, flags, &place), HSAKMT_STATUS_SUCCESS, "addresses");
+    flags.Value = 0;
+    flags.ui32.NonPaged = 1;
+    flags.ui32.HostAccess = 1;
+    expect_equal(hsaKmtAllocMemory(node, SIZE, flags, &memory), HSAKMT_STATUS_SUCCESS, "memory");
+    expect_equal(hsaKmtExportDMABufHandle(memory, SIZE, &fd, &offset), HSAKMT_STATUS_SUCCESS,
+                 "export");
+    memset(&wanted, 0, sizeof(wanted));
+    memset(&object, 0, sizeof(object));
+    wanted.device_handle = device;
+    wanted.type = HSA_EXTERNAL_HANDLE_DMA_BUF;
+    wanted.dmabuf_fd = fd;
+    expect_equal(hsaKmtHandleImport(&wanted, &object, NULL), HSAKMT_STATUS_SUCCESS, "import");
+    close(fd);
+    expect_equal(hsaKmtMemoryVaMap(object.buf_handle, 0, SIZE, (HSAuint64)(size_t)place,
+                                   HSA_MEMORY_ACCESS_RW, node),
+                 HSAKMT_STATUS_SUCCESS, "map");
+    expect_equal(hsaKmtMemoryCpuMap(object.buf_handle, &shown), HSAKMT_STATUS_SUCCESS, "show");
+    expect_equal(hsaKmtMemoryGetCpuAddr(device, object.buf_handle, &offset), HSAKMT_STATUS_SUCCESS,
+                 "where in the file");
+    mapped = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, amdgpu_device_get_fd(device),
+                  (off_t)offset);
+    expect(mapped != MAP_FAILED, "libdrm's file has it there");
+    if (mapped != MAP_FAILED && shown != NULL) {
+        ((volatile char *)mapped)[7] = 9;
+        expect_equal((HSAuint64)((volatile char *)shown)[7], 9, "it is the same memory");
+        munmap(mapped, SIZE);
+    }
+    expect_equal(hsaKmtMemoryVaUnmap(object.buf_handle, 0, SIZE, (HSAuint64)(size_t)place, node),
+                 HSAKMT_STATUS_SUCCESS, "unmap");
+    expect_equal(hsaKmtMemHandleFree(object.buf_handle), HSAKMT_STATUS_SUCCESS, "free the handle");
+    expect_equal(hsaKmtFreeMemory(memory, SIZE), HSAKMT_STATUS_SUCCESS, "free");
+    expect_equal(hsaKmtFreeMemory(place, SIZE), HSAKMT_STATUS_SUCCESS, "free the addresses");
+}
+#endif
+
 int main(int argc, char **argv)
 {
     amdgpu_device_handle devices[RENDERS], first[RENDERS];
@@ -158,6 +208,10 @@ int main(int argc, char **argv)
                          "NULL neither");
 #endif
             shares((amdgpu_device_handle)device, node);
+#if HSAKMT_ABI_GENERATION >= 2026
+            if (properties.NumCPUCores == 0)
+                takes_handles((amdgpu_device_handle)device, node);
+#endif
         }
         now = render_descriptors(&files);
         expect_equal((unsigned)files, gpus, "each GPU has one file");
