@@ -10,6 +10,7 @@
 //! skipped and say so. Any other failure leaves them their turn. [`exceptions`] of GPUs
 //! fail the stage in which they come, whatever that was about.
 
+pub mod aql;
 pub mod engines;
 pub mod exceptions;
 pub mod findings;
@@ -42,7 +43,7 @@ use stage::Stage;
 use subject::{Limits, Subject};
 
 /// Milliseconds in which an engine has to make progress: its work here takes far less.
-const ENGINE_PATIENCE: u32 = 500;
+pub(crate) const ENGINE_PATIENCE: u32 = 500;
 
 /// Seconds of grace for a call that is under way when the time is up.
 const GRACE: u32 = 5;
