@@ -40,7 +40,7 @@ const OWNER: u64 = 2;
 pub(super) const NO_QUEUES: &str =
     "nothing to check: the driver takes no queues of a GPU within the CPU's node";
 
-/// How many engines of a GPU may stand still, or lose interrupts, before the others are
+/// How many engines of a GPU may stand still, be reset, or lose interrupts, before the others are
 /// given no time: each costs a long wait, and two are enough to see that it is the GPU.
 const STANDSTILLS: u32 = 2;
 
@@ -54,7 +54,7 @@ struct Tally {
 
 impl Tally {
     fn count(&mut self, error: &Error) {
-        let stood_still = error.status == Status::ERROR
+        let stood_still = matches!(error.status, Status::ERROR | Status::UNAVAILABLE)
             && error.operation == Operation::Submit
             && matches!(error.object, Object::Gpu(_));
         self.stood_still += u32::from(stood_still);
@@ -138,7 +138,9 @@ pub fn run<P: Platform>(subject: &mut Subject<'_, P>, findings: &mut Findings) {
         }
         if tally.untried != 0 {
             let untried = Count(tally.untried, "queue");
-            findings.note(format!("{gpu}: {untried} not tried: two of its engines stood still"));
+            findings.note(format!(
+                "{gpu}: {untried} not tried: two of its engines stood still or were reset"
+            ));
         }
     }
     let gpus = Count(subject.gpus.len() as u64, "GPU");
