@@ -73,6 +73,7 @@ errnos! {
     ETIME = 62, "Timer expired.";
     EPROTO = 71, "Protocol error.";
     EOVERFLOW = 75, "Value too large.";
+    EBADFD = 77, "Descriptor of the wrong kind; from udmabuf: no file in memory.";
     EOPNOTSUPP = 95, "Operation not supported.";
     EADDRINUSE = 98, "Address in use; from KFD: an SVM range and a buffer at one address.";
     ETIMEDOUT = 110, "Timed out.";

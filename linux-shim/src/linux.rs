@@ -23,10 +23,11 @@ use hsakmt_core::seam::{
     Mapping, MemoryPolicy, Os, Placement, Platform, Protection, Wake,
 };
 use linux_raw_sys::general::{
-    CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, DT_DIR, DT_REG, MADV_DOFORK,
-    MADV_DONTDUMP, MADV_DONTFORK, MADV_DONTNEED, MADV_HUGEPAGE, MADV_NOHUGEPAGE,
-    MADV_POPULATE_READ, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_NORESERVE,
-    MAP_PRIVATE, MAP_SHARED, O_DIRECTORY, O_RDONLY, O_RDWR, PROT_EXEC, PROT_READ, PROT_WRITE,
+    CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, DT_DIR, DT_REG, F_SEAL_GROW,
+    F_SEAL_SHRINK, MADV_DOFORK, MADV_DONTDUMP, MADV_DONTFORK, MADV_DONTNEED, MADV_HUGEPAGE,
+    MADV_NOHUGEPAGE, MADV_POPULATE_READ, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED,
+    MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MFD_ALLOW_SEALING,
+    MFD_NOEXEC_SEAL, O_DIRECTORY, O_RDONLY, O_RDWR, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
 use linux_raw_sys::mempolicy::{
     MPOL_BIND, MPOL_DEFAULT, MPOL_F_STATIC_NODES, MPOL_PREFERRED, MPOL_PREFERRED_MANY,
@@ -240,6 +241,18 @@ impl Driver for Linux {
         let mut path = DevicePath::new();
         write!(path, "{node}").map_err(|_| Errno::ENAMETOOLONG)?;
         restart(|| file::open(path.as_c_str()?, O_RDWR))
+    }
+
+    fn memory_file(&self, size: u64) -> Result<OwnedFd, Errno> {
+        let make = |flags| restart(|| file::memfd(c"hsakmt", flags | MFD_ALLOW_SEALING));
+        // Linux 6.3 wants to be told that nobody will execute it, and earlier ones do not know.
+        let made = match make(MFD_NOEXEC_SEAL) {
+            Err(Errno::EINVAL) => make(0)?,
+            made => made?,
+        };
+        restart(|| file::set_length(made.borrow(), size))?;
+        file::seal(made.borrow(), F_SEAL_SHRINK | F_SEAL_GROW)?;
+        Ok(made)
     }
 
     // Where the block's type is known every check but the answer's folds away.

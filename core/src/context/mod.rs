@@ -13,7 +13,7 @@ pub use channel::Version;
 pub use clocks::ClockCounters;
 pub use machine::Machine;
 pub(crate) use machine::no_such_node;
-pub use options::{GpuSelection, Options};
+pub use options::{GpuSelection, Options, UdmabufPolicy};
 pub use render_files::RenderFiles;
 pub use tile::{TILE_MODES_MAX, TileConfig};
 
@@ -83,13 +83,14 @@ impl<P: Platform> Context<P> {
                 version
             }
         };
+        let memory = Memory::new(0, &options)?;
         Ok(Context {
             kind: Kind::Primary,
             options,
             version,
             failures: Failures::new(),
             machine: MachineCell::default(),
-            memory: Memory::new(0)?,
+            memory,
             events: Events::default(),
             queues: Queues::default(),
             copiers: Copiers::default(),
@@ -104,7 +105,7 @@ impl<P: Platform> Context<P> {
         options: Options,
         slot: usize,
     ) -> Result<Context<P>, Error> {
-        let memory = Memory::new(slot)?;
+        let memory = Memory::new(slot, &options)?;
         let opened = open_kfd(platform, descriptors)?;
         let version = version_of(platform, &opened)?;
         let device = opened.device().ok_or(Error::not_open())?;

@@ -30,6 +30,25 @@ impl GpuSelection {
     }
 }
 
+/// Whether memory of an APU is made of pages of the process by `/dev/udmabuf`, rather
+/// than by the GPU's driver.
+///
+/// It concerns what is allocated as memory of a GPU that has none of its own beside the
+/// system's (an APU), and shares the process's addresses. Memory without an address, the
+/// ring of an AQL queue, uncached memory and memory that is coherent within one kernel
+/// cannot be made so. Needs Linux 6.8 and the module udmabuf, whose `size_limit_mb` (64 by
+/// default) is the most for one allocation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UdmabufPolicy {
+    /// The GPU's driver makes it.
+    #[default]
+    Off,
+    /// Where udmabuf cannot make it the GPU's driver does, and a message says so.
+    Prefer,
+    /// Where udmabuf cannot make it the allocation fails, and nothing else is tried.
+    Require,
+}
+
 /// How a context is to behave.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -62,6 +81,8 @@ pub struct Options {
     pub disable_cache: bool,
     /// Whether video memory is served from system memory.
     pub zero_frame_buffer: bool,
+    /// Whether memory of an APU is made by udmabuf.
+    pub udmabuf: UdmabufPolicy,
     /// Whether every page of memory that is registered is read once, so that a
     /// wrong range fails there.
     pub check_user_pointers: bool,
@@ -90,6 +111,7 @@ impl Default for Options {
             all_memory_executable: false,
             disable_cache: false,
             zero_frame_buffer: false,
+            udmabuf: UdmabufPolicy::Off,
             check_user_pointers: false,
             engine_patience_ms: 10_000,
             render_files: None,

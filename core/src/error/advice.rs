@@ -34,7 +34,27 @@ impl Error {
             (Operation::OpenDevice, Object::Device(DeviceNode::Render(_)), Some(errno)) => {
                 render(errno)
             }
+            (Operation::OpenDevice, Object::Device(DeviceNode::Udmabuf), Some(errno)) => {
+                udmabuf(errno)
+            }
+            (Operation::Execute(request), Object::Gpu(_), Some(Errno::EINVAL))
+                if (request.letter(), request.number()) == (b'K', IMPORT_DMABUF) =>
+            {
+                c"this driver takes dma-bufs of GPUs alone: memory by udmabuf needs Linux 6.8; \
+                  without it set HSA_USE_UDMABUF to prefer or 0"
+            }
             (Operation::Execute(request), _, Some(errno)) => block(request, errno),
+            (Operation::MakeMemoryFile, _, Some(Errno::EACCES | Errno::EPERM | Errno::ENOSYS)) => {
+                c"the system forbids files in memory (vm.memfd_noexec, a container's filter): \
+                  allow memfd_create"
+            }
+            (Operation::CheckArgument, Object::Argument(4), _)
+                if self.status == Status::NOT_SUPPORTED =>
+            {
+                c"udmabuf is required and cannot make memory without an address, uncached, \
+                  coherent within a kernel, or for the ring of an AQL queue: ask for other \
+                  memory, or set HSA_USE_UDMABUF to prefer"
+            }
             (Operation::CheckOpen, ..) => {
                 c"hsaKmtOpenKFD has not been called in this process; a forked child opens anew, \
                  a vfork child cannot"
@@ -121,6 +141,20 @@ fn render(errno: Errno) -> &'static CStr {
     }
 }
 
+fn udmabuf(errno: Errno) -> &'static CStr {
+    match errno {
+        Errno::ENOENT => {
+            c"there is no /dev/udmabuf: load the module udmabuf, or give the container the device; \
+             without it set HSA_USE_UDMABUF to prefer or 0"
+        }
+        Errno::EACCES => c"the user may not open the device: join the group that owns it (kvm)",
+        Errno::EPERM => c"the device cgroup forbids the device: allow it",
+        Errno::EMFILE => c"too many open descriptors: raise RLIMIT_NOFILE",
+        Errno::ENFILE => c"the system has too many open files",
+        _ => c"see the kernel log",
+    }
+}
+
 fn block(request: Request, errno: Errno) -> &'static CStr {
     match (request.letter(), request.number(), errno) {
         (b'K', ACQUIRE_VM, Errno::EBUSY) => {
@@ -159,6 +193,10 @@ fn block(request: Request, errno: Errno) -> &'static CStr {
         (b'K', IPC_IMPORT | IPC_EXPORT, Errno::ENOTTY) => {
             c"not supported: only the out-of-tree driver shares memory by number; export a \
              dma-buf and pass its descriptor"
+        }
+        (b'u', _, Errno::EINVAL) => {
+            c"more than the module udmabuf allows for one buffer: raise its parameter \
+             size_limit_mb (64 by default)"
         }
         (b'K', IPC_IMPORT, Errno::EINVAL) => c"nobody has shared memory of this number any more",
         (b'K', _, Errno::EBADF) => {

@@ -117,6 +117,8 @@ pub enum Operation {
     Submit,
     /// Copying memory.
     Copy,
+    /// Making a file in memory.
+    MakeMemoryFile,
 }
 
 impl Operation {
@@ -149,6 +151,7 @@ impl Operation {
             Operation::OverrideGfx => 18,
             Operation::Submit => 19,
             Operation::Copy => 20,
+            Operation::MakeMemoryFile => 21,
         }
     }
 
@@ -176,6 +179,7 @@ impl Operation {
             18 => Operation::OverrideGfx,
             19 => Operation::Submit,
             20 => Operation::Copy,
+            21 => Operation::MakeMemoryFile,
             _ if code >= Self::FIRST_REQUEST => Operation::Execute(Request(code)),
             _ => return None,
         })
@@ -207,6 +211,7 @@ impl fmt::Display for Operation {
             Operation::OverrideGfx => "override the gfx version",
             Operation::Submit => "submit packets",
             Operation::Copy => "copy memory",
+            Operation::MakeMemoryFile => "make a file in memory",
         })
     }
 }

@@ -9,9 +9,10 @@ use super::objects::Placed;
 use super::regions::to_usize;
 use super::spans::{Source, alignment_for, round_up};
 use super::{AllocationRequest, MemoryFlags};
-use crate::context::no_such_node;
+use crate::context::{UdmabufPolicy, no_such_node};
 use crate::errno::Errno;
 use crate::error::{self, Error, Operation, Status};
+use crate::log::warning;
 use crate::seam::{Os, Platform, Protection};
 use crate::uapi::gate::Feature;
 use crate::uapi::kfd::AllocMemoryFlags;
@@ -49,17 +50,41 @@ impl<P: Platform> Access<'_, P> {
             }
             return self.allocate_scratch(request, &scene);
         }
-        let zero_frame_buffer = self.context.options().zero_frame_buffer;
-        let on_device = has(MemoryFlags::NON_PAGED)
-            && !request.flags.intersects(MemoryFlags::GTT_ACCESS | MemoryFlags::ONLY_ADDRESS)
-            && !zero_frame_buffer;
+        let diverted = self.memory.diverted;
+        let on_device = is_device_memory(request.flags);
         match scene.gpu() {
-            Some(owner) if on_device => self.allocate_device(request, owner),
-            Some(_) if zero_frame_buffer => {
-                let flags = request.flags | MemoryFlags::COARSE_GRAIN;
-                self.allocate_host(&AllocationRequest { flags, ..*request }, &scene)
-            }
+            Some(owner) if on_device && !diverted => self.allocate_device(request, owner),
+            Some(owner) if diverted => self.allocate_diverted(request, &scene, owner),
             _ => self.allocate_host(request, &scene),
+        }
+    }
+
+    /// Memory of a GPU's node where that may be another's.
+    #[cold]
+    fn allocate_diverted(
+        &self,
+        request: &AllocationRequest,
+        scene: &Scene,
+        owner: &Owner,
+    ) -> Result<u64, Error> {
+        if self.context.options().zero_frame_buffer {
+            let flags = request.flags | MemoryFlags::COARSE_GRAIN;
+            return self.allocate_host(&AllocationRequest { flags, ..*request }, scene);
+        }
+        if !is_device_memory(request.flags) {
+            return self.allocate_host(request, scene);
+        }
+        let policy = self.context.options().udmabuf;
+        if policy == UdmabufPolicy::Off || !self.has_udmabuf_memory(request.node, owner) {
+            return self.allocate_device(request, owner);
+        }
+        match self.allocate_udmabuf(request, scene, owner) {
+            Err(error) if policy == UdmabufPolicy::Prefer => {
+                let (size, node) = (request.size, request.node);
+                warning!(self.logger(), "{size} bytes of node {node} without udmabuf: {error}");
+                self.allocate_device(request, owner)
+            }
+            answer => answer,
         }
     }
 
@@ -314,6 +339,13 @@ impl<P: Platform> Access<'_, P> {
             }
         }
     }
+}
+
+/// Whether what is asked for of a GPU's node is its own memory.
+#[inline(always)]
+fn is_device_memory(flags: MemoryFlags) -> bool {
+    flags.contains(MemoryFlags::NON_PAGED)
+        && !flags.intersects(MemoryFlags::GTT_ACCESS | MemoryFlags::ONLY_ADDRESS)
 }
 
 /// The reference's callers know device memory that is not there as NO_MEMORY.

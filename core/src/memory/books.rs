@@ -17,7 +17,7 @@ use super::object::{Draft, Handles, Home, Object, Span, State};
 use super::objects::{Objects, Placed};
 use super::regions::Regions;
 use super::tree::{Place, Summary, Tree};
-use crate::context::Machine;
+use crate::context::{Machine, Options, UdmabufPolicy};
 use crate::error::Error;
 use crate::lock::{Guard, Lock};
 use crate::process::GPUS_MAX;
@@ -131,11 +131,13 @@ pub(crate) struct Memory {
     pub(super) userptr_refused: AtomicU32,
     /// Buffer objects, which have a lock of their own.
     pub(super) gem: Gem,
+    /// Whether memory of a GPU may have to be something else.
+    pub(super) diverted: bool,
 }
 
 impl Memory {
     /// The memory of the context in this slot of the process.
-    pub(crate) fn new(slot: usize) -> Result<Memory, Error> {
+    pub(crate) fn new(slot: usize, options: &Options) -> Result<Memory, Error> {
         let mut window = FreeSpace::new();
         window.add(WINDOWS.saturating_add(WINDOW.saturating_mul(slot as u64)), WINDOW)?;
         Ok(Memory {
@@ -160,6 +162,7 @@ impl Memory {
             generation: AtomicU64::new(0),
             userptr_refused: AtomicU32::new(0),
             gem: Gem::new(slot),
+            diverted: options.zero_frame_buffer || options.udmabuf != UdmabufPolicy::Off,
         })
     }
 

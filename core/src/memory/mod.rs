@@ -36,9 +36,14 @@
 //! A dma-buf can also be taken in under a handle of the DRM driver, and be mapped at
 //! addresses of the caller's choice: see the head of `gem`, which has books of its own.
 //!
+//! # Memory of an APU
+//! An APU's own memory is the system's. The GPU's driver makes it, or, if the options say
+//! so, the process does, by a file in memory and udmabuf (`udmabuf.rs`).
+//!
 //! # Layers
 //! `calls` is the face; `allocate`, `free`, `map`, `register`, `svm`, `query`, `share`,
-//! `ipc`, `gem` do the work of an `Access` (context, way to the driver, books); `reach` says what a
+//! `ipc`, `gem`, `udmabuf` do the work of an `Access` (context, way to the driver, books);
+//! `reach` says what a
 //! range is and who reaches it; `books` has the lock and
 //! the rule of turns; `spans`, `regions`, `free_space`, `free_ranges` manage
 //! addresses; `buffers` are the driver's, `pages` the process's; `tree` is the ordered
@@ -71,6 +76,7 @@ mod share;
 mod spans;
 mod svm;
 mod tree;
+mod udmabuf;
 
 pub(crate) use access::{Access, Scene};
 pub(crate) use attributed::AttributedPages;

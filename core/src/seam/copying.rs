@@ -209,6 +209,10 @@ impl<T: Driver, A: Deref<Target = CopyAudit>> Driver for Copied<T, A> {
         self.inner.open(node)
     }
 
+    fn memory_file(&self, size: u64) -> Result<Self::Device, Errno> {
+        self.inner.memory_file(size)
+    }
+
     fn execute(&self, device: &Self::Device, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         let mut block = Replica::of(call.block)?;
         let mut copies = Vec::new();

@@ -357,6 +357,12 @@ impl<T: Driver, C: Deref<Target = Counters> + Clone> Driver for Counted<T, C> {
         Ok(self.observed(device))
     }
 
+    fn memory_file(&self, size: u64) -> Result<Self::Device, Errno> {
+        let make = || self.inner.memory_file(size);
+        let file = self.counters.fallible(OperationKind::MemoryFile, make)?;
+        Ok(self.observed(file))
+    }
+
     fn execute(&self, device: &Self::Device, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         let device = device.get().ok_or(Errno::EBADF)?;
         self.counters.block(call.name);
@@ -417,7 +423,7 @@ mod tests {
         for &kind in OperationKind::ALL {
             let expected = match kind {
                 OperationKind::Execute => 2,
-                OperationKind::Close => 3,
+                OperationKind::Close => 4,
                 _ => 1,
             };
             assert_eq!(counts.of(kind), expected, "{kind}");

@@ -146,6 +146,16 @@ pub trait Driver {
     /// (render nodes), from `kfd_chardev.c` and `drm_file.c`.
     fn open(&self, node: DeviceNode) -> Result<Self::Device, Errno>;
 
+    /// Makes a file of so many bytes of zeros in memory that can neither shrink nor grow,
+    /// close-on-exec, for reading and writing; it can be mapped and named in blocks as a
+    /// device can. A short sequence (memfd_create(2), ftruncate(2), F_ADD_SEALS of
+    /// fcntl(2)); where a part of it fails there is no file.
+    ///
+    /// # Errors
+    /// EMFILE, ENFILE, ENOMEM; EINVAL or EFBIG for a length that no file has; EACCES where
+    /// the system forbids such files (`vm.memfd_noexec`, containers).
+    fn memory_file(&self, size: u64) -> Result<Self::Device, Errno>;
+
     /// Executes one block, once. The block and the arrays hold what the driver
     /// wrote even when it answers an error (counters of partial success).
     ///

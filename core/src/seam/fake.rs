@@ -240,6 +240,15 @@ impl Driver for Fake {
         Ok(FakeDevice { fake: self.clone(), token, released: false })
     }
 
+    fn memory_file(&self, size: u64) -> Result<FakeDevice, Errno> {
+        self.log(format_args!("memory_file {size:#x}"));
+        if let Some(answer) = next(&self.0.script) {
+            answer?;
+        }
+        let token = DeviceToken(self.0.next_token.fetch_add(1, SeqCst));
+        Ok(FakeDevice { fake: self.clone(), token, released: false })
+    }
+
     fn execute(&self, device: &FakeDevice, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         let (token, request) = (device.token.0, call.request);
         self.log(format_args!("execute {token} {request:?} {call:?} {:?}", call.arrays));
@@ -329,7 +338,7 @@ pub fn mapping() -> Mapping {
     }
 }
 
-/// Does each operation of both seams once (two blocks, three devices closed)
+/// Does each operation of both seams once (two blocks, four devices closed)
 /// and writes down every answer and everything that came back.
 pub fn exercise<O: Os, D: Driver>(os: &O, driver: &D) -> Vec<String> {
     let mut seen = Vec::new();
@@ -364,6 +373,7 @@ pub fn exercise<O: Os, D: Driver>(os: &O, driver: &D) -> Vec<String> {
     let kfd = driver.open(DeviceNode::Kfd).unwrap();
     let render = driver.open(DeviceNode::Render(129)).unwrap();
     let udmabuf = driver.open(DeviceNode::Udmabuf).unwrap();
+    let file = driver.memory_file(0x5000).unwrap();
     see(format_args!("{:?}", execute_version(driver, &kfd)));
     let mut block = ArraysLike { count: 3, ..ArraysLike::default() };
     let (input, mut output, mut both) = ([1; 3], [2; 5], [3; 7]);
@@ -378,6 +388,7 @@ pub fn exercise<O: Os, D: Driver>(os: &O, driver: &D) -> Vec<String> {
     };
     see(format_args!("{:?}", driver.map(&render, wanted)));
     see(format_args!("{:?}", driver.token(&render)));
+    drop(file);
     drop(kfd);
     let token = driver.release(udmabuf);
     see(format_args!("{token:?}"));

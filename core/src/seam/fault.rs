@@ -522,6 +522,10 @@ impl<'n, T: Driver, F: Deref<Target = FaultPlan<'n>>> Driver for Faulty<T, F> {
         self.plan.carry_out(OperationKind::open(node), None, || self.inner.open(node))
     }
 
+    fn memory_file(&self, size: u64) -> Result<Self::Device, Errno> {
+        self.plan.carry_out(OperationKind::MemoryFile, None, || self.inner.memory_file(size))
+    }
+
     fn execute(&self, device: &Self::Device, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         self.plan
             .carry_out(OperationKind::Execute, Some(call.name), || self.inner.execute(device, call))
@@ -563,7 +567,7 @@ mod tests {
     use core::ops::ControlFlow;
 
     /// Operations of `exercise` that can fail, in its order.
-    const FALLIBLE: [&str; 14] = [
+    const FALLIBLE: [&str; 15] = [
         "map",
         "unmap",
         "protect",
@@ -575,6 +579,7 @@ mod tests {
         "open-kfd",
         "open-render",
         "open-udmabuf",
+        "memory_file",
         "GET_VERSION",
         "ARRAYS_LIKE",
         "map-device",
@@ -583,7 +588,7 @@ mod tests {
     #[test]
     fn hands_everything_on_without_faults() {
         assert_transparent(|fake| Faulty::new(fake, Arc::new(FaultPlan::new())));
-        let plan = FaultPlan::parse("SVM#*=EIO, any#15=EIO map#0002=EIO").unwrap();
+        let plan = FaultPlan::parse("SVM#*=EIO, any#16=EIO map#0002=EIO").unwrap();
         let faulty = Faulty::new(Fake::new(), &plan);
         exercise(&faulty, &faulty);
         assert_eq!((plan.operations(), plan.struck()), (FALLIBLE.len() as u64, 0));
@@ -607,17 +612,18 @@ mod tests {
         results[8] = node(DeviceNode::Kfd);
         results[9] = node(DeviceNode::Render(128));
         results[10] = node(DeviceNode::Udmabuf);
+        results[11] = driver.memory_file(0x5000).map(drop);
         let device = fake.adopt(super::DeviceToken(9));
-        results[11] = execute_version(driver, &device).0.map(drop);
+        results[12] = execute_version(driver, &device).0.map(drop);
         let mut block = super::super::fake::ArraysLike::default();
-        results[12] = super::super::fake::execute(driver, &device, &mut block, &mut []).map(drop);
+        results[13] = super::super::fake::execute(driver, &device, &mut block, &mut []).map(drop);
         let mapping = super::MapDevice {
             placement: super::super::Placement::Anywhere,
             length: 1,
             protection: super::Protection::READ,
             offset: 0,
         };
-        results[13] = Driver::map(driver, &device, mapping).map(drop);
+        results[14] = Driver::map(driver, &device, mapping).map(drop);
         let failed = results.iter().enumerate();
         failed.filter_map(|(index, result)| result.err().map(|errno| (index, errno))).collect()
     }
@@ -663,7 +669,7 @@ mod tests {
             // An opening that failed has nothing to close, a listing nothing to stop.
             let expected = match *name {
                 name if name.starts_with("open") => 2,
-                "list_folder" => 2,
+                "list_folder" | "memory_file" => 2,
                 _ => 1,
             };
             assert_eq!(missing, expected, "{name}");
@@ -676,10 +682,11 @@ mod tests {
             ("open#*=EMFILE", &[8, 9, 10][..]),
             ("open#2=EMFILE", &[9]),
             ("open#2+=EMFILE", &[9, 10]),
-            ("ioctl#*=EMFILE", &[11, 12]),
-            ("ioctl#2=EMFILE", &[12]),
-            ("any#13+=EMFILE", &[12, 13]),
-            ("unmap#1=EMFILE,ioctl#1=24 map-device#1+=EMFILE", &[1, 11, 13]),
+            ("memory_file#1=EMFILE", &[11]),
+            ("ioctl#*=EMFILE", &[12, 13]),
+            ("ioctl#2=EMFILE", &[13]),
+            ("any#14+=EMFILE", &[13, 14]),
+            ("unmap#1=EMFILE,ioctl#1=24 map-device#1+=EMFILE", &[1, 12, 14]),
         ] {
             let plan = FaultPlan::parse(text).unwrap();
             let expected: Vec<_> = expected.iter().map(|index| (*index, Errno::EMFILE)).collect();

@@ -132,6 +132,10 @@ macro_rules! forward_driver {
             Driver::open($inner, node)
         }
 
+        fn memory_file(&$this, size: u64) -> Result<Self::Device, Errno> {
+            Driver::memory_file($inner, size)
+        }
+
         fn execute(
             &$this,
             device: &Self::Device,

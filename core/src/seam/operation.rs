@@ -108,6 +108,8 @@ operations! {
     OpenRender = "open-render", true, 1, 1;
     /// [`Driver::open`](super::Driver::open) of the udmabuf device.
     OpenUdmabuf = "open-udmabuf", true, 1, 1;
+    /// [`Driver::memory_file`](super::Driver::memory_file).
+    MemoryFile = "memory_file", true, 3, 1;
     /// [`Driver::execute`](super::Driver::execute), any block.
     Execute = "ioctl", true, 1, 1;
     /// [`Driver::map`](super::Driver::map).

@@ -189,6 +189,11 @@ pub enum Operation<'e> {
     FlushWc,
     /// [`Driver::open`].
     Open(DeviceNode),
+    /// [`Driver::memory_file`].
+    MemoryFile {
+        /// Bytes.
+        size: u64,
+    },
     /// [`Driver::execute`].
     Execute {
         /// The open device.
@@ -240,6 +245,7 @@ impl Operation<'_> {
             Operation::RmbDevice => OperationKind::RmbDevice,
             Operation::FlushWc => OperationKind::FlushWc,
             Operation::Open(node) => OperationKind::open(*node),
+            Operation::MemoryFile { .. } => OperationKind::MemoryFile,
             Operation::Execute { .. } => OperationKind::Execute,
             Operation::MapDevice { .. } => OperationKind::MapDevice,
             Operation::Close(_) => OperationKind::Close,
@@ -321,6 +327,7 @@ impl fmt::Display for Operation<'_> {
             | Operation::RmbDevice
             | Operation::FlushWc => Ok(()),
             Operation::Open(node) => write!(f, " {node}"),
+            Operation::MemoryFile { size } => write!(f, " {size:#x} bytes"),
             Operation::Execute { device, ref block } => write!(f, " {} {block}", device.0),
             Operation::MapDevice { device, mapping } => {
                 let placed = Placed(mapping.placement, mapping.length);
@@ -686,6 +693,19 @@ where
         Ok(ObservedDevice::new(device, token, TraceClose(self.journal.clone())))
     }
 
+    fn memory_file(&self, size: u64) -> Result<Self::Device, Errno> {
+        let (file, token) = self.journal.fallible(
+            Operation::MemoryFile { size },
+            || {
+                let file = self.inner.memory_file(size)?;
+                let token = self.inner.token(&file);
+                Ok((file, token))
+            },
+            |(_, token)| Answer::Device(*token),
+        )?;
+        Ok(ObservedDevice::new(file, token, TraceClose(self.journal.clone())))
+    }
+
     fn execute(&self, device: &Self::Device, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         let token = device.token();
         let device = device.get().ok_or(Errno::EBADF)?;
@@ -823,10 +843,12 @@ mod tests {
             "open-kfd /dev/kfd = device 0",
             "open-render /dev/dri/renderD129 = device 1",
             "open-udmabuf /dev/udmabuf = device 2",
+            "memory_file 0x5000 bytes = device 3",
             "ioctl 0 GET_VERSION { major_version: 0x0, minor_version: 0x0 -> 0x12000000 } = 0",
             "ioctl 1 ARRAYS_LIKE { input_ptr: in 3 bytes, output_ptr: out 5 bytes, \
              both_ptr: in/out 7 bytes, count: 0x3, done: 0x0 -> 0x12000000 } = 0",
             "map-device 1 0x8000 bytes replacing 0x200000 -w- offset 0x100000000 = 0x71000000",
+            "close 3 = done",
             "close 0 = done",
             "release 2 = done",
             "adopt 2 = done",

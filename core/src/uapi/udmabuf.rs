@@ -15,8 +15,8 @@ block! {
     /// Makes a dma-buf of a part of a memfd, whose seals must forbid shrinking
     /// and not forbid writing. The answer, not negative, is its descriptor.
     ///
-    /// EINVAL: flags, misaligned or empty range, beyond the file, seals, above
-    /// the driver's limits. EBADF: not a memfd. ENOMEM.
+    /// EINVAL: misaligned or empty range, beyond the file, seals, above the module's
+    /// `size_limit_mb` (64). EBADFD: no file in memory. EMFILE, ENOMEM.
     pub struct UdmabufCreate: Write b'u' 0x42 "UDMABUF_CREATE", 24 bytes, Eintr {
         /// The memfd, by its [`crate::seam::DeviceToken`].
         pub memfd: u32,

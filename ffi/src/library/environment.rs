@@ -8,6 +8,7 @@
 //! | `HSA_USERPTR_FOR_PAGED_MEM` | "0": paged host memory is the driver's |
 //! | `HSA_DISABLE_CACHE` | anything but "0": GPUs cache nothing |
 //! | `HSA_ZFB` | a number other than 0, as atoi(3) reads it: video memory is served from system memory |
+//! | `HSA_USE_UDMABUF` | "prefer": memory of APUs is made by udmabuf where that works; "require", or a number other than 0 as atoi(3) reads it: by udmabuf or not at all |
 //! | `HSA_SVM_GUARD_PAGES` | how many unused pages follow an allocation; 1 unless it is a number |
 //! | `HSA_CHECK_USERPTR` | anything but "0": every page that is registered is read once |
 //! | `HSAKMT_DEBUGGER_ACCESS` | "0": debuggers cannot read video memory without host access, which saves system calls |
@@ -16,7 +17,7 @@
 
 use alloc::vec::Vec;
 
-use hsakmt_core::context::{GpuSelection, Options};
+use hsakmt_core::context::{GpuSelection, Options, UdmabufPolicy};
 use hsakmt_core::error::Error;
 use hsakmt_core::fallible::{try_extend_from_slice, try_push};
 use hsakmt_core::log::Level;
@@ -55,6 +56,7 @@ pub(super) fn apply(environment: &mut Environment, variable: &[u8]) -> Result<()
         b"HSA_USERPTR_FOR_PAGED_MEM" => options.userptr_for_paged_memory = value != b"0",
         b"HSA_DISABLE_CACHE" => options.disable_cache = value != b"0",
         b"HSA_ZFB" => options.zero_frame_buffer = begins_with_a_number_but_zero(value),
+        b"HSA_USE_UDMABUF" => options.udmabuf = udmabuf_policy(value),
         b"HSA_CHECK_USERPTR" => options.check_user_pointers = value != b"0",
         b"HSA_SVM_GUARD_PAGES" => {
             options.guard_pages = number(value).unwrap_or(options.guard_pages);
@@ -96,6 +98,17 @@ fn number(text: &[u8]) -> Option<u32> {
         let digit = digit.checked_sub(b'0').filter(|&digit| digit < 10)?;
         number.checked_mul(10)?.checked_add(u32::from(digit))
     })
+}
+
+/// A number means what it does for the reference of 2026, which has no way back once it
+/// took udmabuf.
+fn udmabuf_policy(value: &[u8]) -> UdmabufPolicy {
+    match value {
+        b"prefer" => UdmabufPolicy::Prefer,
+        b"require" => UdmabufPolicy::Require,
+        _ if begins_with_a_number_but_zero(value) => UdmabufPolicy::Require,
+        _ => UdmabufPolicy::Off,
+    }
 }
 
 /// Whether atoi(3) finds another number than 0.
@@ -191,6 +204,25 @@ mod tests {
             let Environment { options, .. } = environment(&[&variable]);
             assert_eq!(options.zero_frame_buffer, expected, "{value:?}");
         }
+    }
+
+    #[test]
+    fn udmabuf_is_off_preferred_or_required() {
+        for (value, expected) in [
+            (&b""[..], UdmabufPolicy::Off),
+            (b"0", UdmabufPolicy::Off),
+            (b"off", UdmabufPolicy::Off),
+            (b"Prefer", UdmabufPolicy::Off),
+            (b"prefer", UdmabufPolicy::Prefer),
+            (b"require", UdmabufPolicy::Require),
+            (b"1", UdmabufPolicy::Require),
+            (b" 2x", UdmabufPolicy::Require),
+        ] {
+            let variable = [b"HSA_USE_UDMABUF=", value].concat();
+            let Environment { options, .. } = environment(&[&variable]);
+            assert_eq!(options.udmabuf, expected, "{value:?}");
+        }
+        assert_eq!(environment(&[]).options.udmabuf, UdmabufPolicy::Off);
     }
 
     #[test]

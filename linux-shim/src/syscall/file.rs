@@ -11,12 +11,13 @@ use core::mem::MaybeUninit;
 
 use hsakmt_core::errno::Errno;
 use linux_raw_sys::general::{
-    __NR_close, __NR_fcntl, __NR_getdents64, __NR_openat, __NR_read, __NR_statx, AT_EMPTY_PATH,
-    AT_FDCWD, F_DUPFD_CLOEXEC, O_CLOEXEC, S_IFCHR, S_IFMT, STATX_TYPE, statx,
+    __NR_close, __NR_fcntl, __NR_ftruncate, __NR_getdents64, __NR_memfd_create, __NR_openat,
+    __NR_read, __NR_statx, AT_EMPTY_PATH, AT_FDCWD, F_ADD_SEALS, F_DUPFD_CLOEXEC, MFD_CLOEXEC,
+    O_CLOEXEC, S_IFCHR, S_IFMT, STATX_TYPE, statx,
 };
 
 use super::check;
-use crate::arch::{syscall1, syscall3, syscall4, syscall5};
+use crate::arch::{syscall1, syscall2, syscall3, syscall4, syscall5};
 use crate::fd::{BorrowedFd, OwnedFd};
 
 /// openat(2) from the working folder, close-on-exec, creating nothing.
@@ -39,6 +40,29 @@ pub(crate) fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let fd = check(unsafe { syscall3(__NR_fcntl, fd.number() as usize, command, 0) })?;
     // SAFETY: the kernel made this descriptor just now, and for us alone.
     Ok(unsafe { OwnedFd::from_number(fd as i32) })
+}
+
+/// memfd_create(2), close-on-exec whatever `flags` say.
+pub(crate) fn memfd(name: &CStr, flags: u32) -> Result<OwnedFd, Errno> {
+    let name = name.as_ptr().expose_provenance();
+    // SAFETY: the kernel reads the name.
+    let fd = check(unsafe { syscall2(__NR_memfd_create, name, (flags | MFD_CLOEXEC) as usize) })?;
+    // SAFETY: the kernel made this descriptor just now, and for us alone.
+    Ok(unsafe { OwnedFd::from_number(fd as i32) })
+}
+
+/// ftruncate(2).
+pub(crate) fn set_length(fd: BorrowedFd<'_>, length: u64) -> Result<(), Errno> {
+    let length = usize::try_from(length).map_err(|_| Errno::EFBIG)?;
+    // SAFETY: the call takes no pointer.
+    check(unsafe { syscall2(__NR_ftruncate, fd.number() as usize, length) }).map(drop)
+}
+
+/// F_ADD_SEALS of fcntl(2).
+pub(crate) fn seal(fd: BorrowedFd<'_>, seals: u32) -> Result<(), Errno> {
+    let (fd, command) = (fd.number() as usize, F_ADD_SEALS as usize);
+    // SAFETY: the call takes no pointer.
+    check(unsafe { syscall3(__NR_fcntl, fd, command, seals as usize) }).map(drop)
 }
 
 /// close(2). Whatever the answer, the descriptor is gone, so there is none.

@@ -158,6 +158,10 @@ impl Driver for SimulatedDriver {
         outside::open(&self.0, node)
     }
 
+    fn memory_file(&self, size: u64) -> Result<SimDevice, Errno> {
+        self.0.memory_file(size)
+    }
+
     fn execute(&self, device: &SimDevice, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         outside::execute(&self.0, device, call)
     }

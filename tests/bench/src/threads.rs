@@ -39,6 +39,10 @@ impl Driver for Timeless {
         self.inner.open(node)
     }
 
+    fn memory_file(&self, size: u64) -> Result<SimDevice, Errno> {
+        self.inner.memory_file(size)
+    }
+
     fn execute(&self, device: &SimDevice, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         match call.name {
             "ALLOC_MEMORY_OF_GPU" => {

@@ -207,6 +207,10 @@ impl<P: Platform, A: Alteration> Driver for Altered<'_, P, A> {
         self.inner.driver().open(node)
     }
 
+    fn memory_file(&self, size: u64) -> Result<Self::Device, Errno> {
+        self.inner.driver().memory_file(size)
+    }
+
     fn execute(&self, device: &Self::Device, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         self.alteration.execute(self.inner.driver(), device, call)
     }

@@ -96,6 +96,8 @@ fn without_dma_bufs(mut held: Leftovers, files: usize) -> Leftovers {
 pub struct Scenario {
     /// The machine.
     pub profile: &'static str,
+    /// How the context is to behave.
+    pub options: fn() -> Options,
     /// What is done before faults begin; addresses that the run needs.
     pub prepare: fn(&Guard<'_, Disturbed<'_>>) -> Vec<u64>,
     /// What is done under faults.
@@ -112,12 +114,12 @@ impl Scenario {
         plan.suspend();
         let process: Process<Disturbed<'_>> =
             Process::new(Faulty::new(machine.spawn(Linux), &plan));
-        process.open_primary(|| Ok(Options::default())).expect("open");
+        process.open_primary(|| Ok((self.options)())).expect("open");
         process.primary().and_then(|guard| guard.acquire_machine()).expect("acquire");
         let before = held(&machine);
         let handle = match mode {
             Mode::Primary => ContextHandle::PRIMARY,
-            Mode::Secondary => process.open_secondary(Options::default()).expect("secondary"),
+            Mode::Secondary => process.open_secondary((self.options)()).expect("secondary"),
         };
         let guard = process.enter(handle).expect("enter");
         guard.acquire_machine().expect("acquire");

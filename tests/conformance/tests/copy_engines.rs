@@ -261,7 +261,8 @@ fn scenario(run: &mut Run<'_, '_>) {
 #[test]
 fn each_failure_of_an_operation() {
     let state = |_: &Guard<'_, Disturbed<'_>>| String::new();
-    let scenario = Scenario { profile: PAIR, prepare, run: scenario, state };
+    let scenario =
+        Scenario { profile: PAIR, options: Options::default, prepare, run: scenario, state };
     for mode in Mode::ALL {
         scenario.every_operation(mode, &ERRNOS, 2);
     }
@@ -275,7 +276,8 @@ fn each_failure_of_the_first_copy() {
         vec![hidden(guard, gpus[0], &gpus[..1]), hidden(guard, gpus[1], &gpus[1..])]
     };
     let state = |_: &Guard<'_, Disturbed<'_>>| String::new();
-    let scenario = Scenario { profile: PAIR, prepare, run: scenario, state };
+    let scenario =
+        Scenario { profile: PAIR, options: Options::default, prepare, run: scenario, state };
     scenario.every_operation(Mode::Secondary, &ERRNOS, 2);
 }
 

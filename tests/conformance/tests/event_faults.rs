@@ -64,7 +64,7 @@ fn scenario(run: &mut Run<'_, '_>) {
 /// The driver's page stays as it is from the first event on; its mapping is ours.
 fn every_operation(profile: &'static str, mode: Mode) {
     let state = |guard: &Guard<'_, Disturbed<'_>>| format!("{:?}", guard.event_use());
-    Scenario { profile, prepare: |_| Vec::new(), run: scenario, state }
+    Scenario { profile, options: Options::default, prepare: |_| Vec::new(), run: scenario, state }
         .every_operation(mode, &ERRNOS, 10);
 }
 

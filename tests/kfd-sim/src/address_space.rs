@@ -23,13 +23,17 @@ pub(crate) enum Shown {
     Device { file: FileId, node: DeviceNode, memory: Option<MemoryId> },
     /// A dma-buf, which it keeps open.
     DmaBuf { file: FileId, memory: MemoryId },
+    /// A file in memory, which it keeps open.
+    File { file: FileId, memory: MemoryId },
 }
 
 impl Shown {
     pub(crate) fn file(self) -> Option<FileId> {
         match self {
             Shown::Anonymous => None,
-            Shown::Device { file, .. } | Shown::DmaBuf { file, .. } => Some(file),
+            Shown::Device { file, .. } | Shown::DmaBuf { file, .. } | Shown::File { file, .. } => {
+                Some(file)
+            }
         }
     }
 
@@ -37,7 +41,7 @@ impl Shown {
     /// their start on, those of a dma-buf places in it.
     pub(crate) fn offset(self, mapping: MapDevice) -> u64 {
         match self {
-            Shown::DmaBuf { .. } => mapping.offset,
+            Shown::DmaBuf { .. } | Shown::File { .. } => mapping.offset,
             _ => 0,
         }
     }
@@ -47,7 +51,7 @@ impl Shown {
         match self {
             Shown::Anonymous => None,
             Shown::Device { memory, .. } => memory,
-            Shown::DmaBuf { memory, .. } => Some(memory),
+            Shown::DmaBuf { memory, .. } | Shown::File { memory, .. } => Some(memory),
         }
     }
 }

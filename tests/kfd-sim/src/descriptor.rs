@@ -31,6 +31,10 @@ pub(crate) enum File {
         /// Opened for reading and writing.
         writable: bool,
     },
+    /// `/dev/udmabuf`.
+    Udmabuf,
+    /// A file in memory that can neither shrink nor grow, which holds that.
+    Memory { memory: MemoryId },
     /// Anything that is not a device of the GPU driver.
     Foreign,
 }
@@ -40,7 +44,8 @@ impl File {
         match self {
             File::Kfd { .. } => Some(DeviceNode::Kfd),
             File::Render { minor, .. } => Some(DeviceNode::Render(minor)),
-            File::DmaBuf { .. } | File::Foreign => None,
+            File::Udmabuf => Some(DeviceNode::Udmabuf),
+            File::DmaBuf { .. } | File::Memory { .. } | File::Foreign => None,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::kfd;
 use crate::machine::{Condition, State, node_key};
 use crate::process::Pid;
 use crate::sysfs::Entry;
+use crate::udmabuf;
 use crate::violation::Rule;
 
 /// Opens a device for a process and returns the descriptor.
@@ -26,13 +27,14 @@ pub(crate) fn open(state: &mut State, pid: Pid, node: DeviceNode) -> Result<u32,
     let process = state.processes.get(&pid).ok_or(Errno::ESRCH)?;
     process.descriptors.lowest_free()?;
     let exists = matches!(state.tree.resolve(&node.to_string()), Ok((Entry::Device, _)));
-    if !exists || state.conditions.contains(&Condition::ModuleNotLoaded) {
+    let of_amdgpu = node != DeviceNode::Udmabuf;
+    if !exists || of_amdgpu && state.conditions.contains(&Condition::ModuleNotLoaded) {
         return Err(Errno::ENOENT);
     }
     if let Some((_, errno)) = state.open_errors.get(&node_key(node)) {
         return Err(*errno);
     }
-    if state.has(Defect::NoPermission) {
+    if of_amdgpu && state.has(Defect::NoPermission) {
         return Err(Errno::EACCES);
     }
     if state.is_hidden(pid, node) {
@@ -46,10 +48,7 @@ pub(crate) fn open(state: &mut State, pid: Pid, node: DeviceNode) -> Result<u32,
             vm = Some(GpuVm::new(gpu, state.kernel));
             File::Render { minor, serves: None }
         }
-        DeviceNode::Udmabuf => {
-            state.violation(pid, Rule::NotSimulated, "open of /dev/udmabuf".into());
-            return Err(Errno::ENOENT);
-        }
+        DeviceNode::Udmabuf => File::Udmabuf,
     };
     let id = FileId(state.number());
     state.files.insert(id, file);
@@ -82,7 +81,8 @@ pub(crate) fn execute(
             state.violation(pid, Rule::NotSimulated, detail);
             Err(Errno::ENOTTY)
         }
-        File::Foreign => Err(Errno::ENOTTY),
+        File::Udmabuf => udmabuf::ioctl(state, pid, call),
+        File::Memory { .. } | File::Foreign => Err(Errno::ENOTTY),
     }
 }
 
@@ -130,6 +130,7 @@ pub(crate) fn check_map(
             Ok(Shown::Device { file, node, memory: Some(memory) })
         }
         File::DmaBuf { memory, writable } => dma_buf::mmap(state, file, memory, writable, mapping),
-        File::Foreign => Err(Errno::ENODEV),
+        File::Memory { memory } => udmabuf::mmap(state, pid, file, memory, mapping),
+        File::Udmabuf | File::Foreign => Err(Errno::ENODEV),
     }
 }

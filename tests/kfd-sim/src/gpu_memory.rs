@@ -24,6 +24,8 @@ pub(crate) enum Place {
     CarveOut,
     /// Pages of the process.
     User,
+    /// A file in memory: pages of the system that no GPU's driver counts.
+    File,
     /// Doorbells or a page of registers: on the GPU, and counted nowhere.
     Registers,
 }
@@ -181,6 +183,24 @@ impl GpuMemory {
         Ok(())
     }
 
+    /// Makes memory that is a file's, which holds it.
+    pub(crate) fn make_file(&mut self, id: MemoryId, size: u64) {
+        let memory = Memory {
+            place: Place::File,
+            size,
+            gpu_id: 0,
+            minor: 0,
+            offset: id.0,
+            allowed: BTreeMap::new(),
+            public: false,
+            metadata: Metadata::default(),
+            dma_buf: None,
+            host: None,
+            holders: 1,
+        };
+        self.memories.insert(id, memory);
+    }
+
     /// Whether the limits leave room.
     pub(crate) fn check(
         &self,
@@ -197,7 +217,7 @@ impl GpuMemory {
             Place::CarveOut => fits(vram, vram_limit(topology, gpu)) && system(),
             Place::Gtt => system() && fits(self.gtt_used, gpu.gtt),
             Place::User => system(),
-            Place::Registers => true,
+            Place::File | Place::Registers => true,
         };
         if room { Ok(()) } else { Err(Errno::ENOMEM) }
     }
@@ -233,7 +253,7 @@ impl GpuMemory {
                 self.gtt_used = step(self.gtt_used, size);
             }
             Place::User => self.system_used = step(self.system_used, size),
-            Place::Registers => {}
+            Place::File | Place::Registers => {}
         }
     }
 

@@ -60,6 +60,9 @@ pub struct KernelProfile {
     pub out_of_tree: bool,
     /// IPC_EXPORT_HANDLE and IPC_IMPORT_HANDLE exist.
     pub ipc: bool,
+    /// The most bytes of a dma-buf that the module udmabuf makes (`size_limit_mb`); none
+    /// where it is not loaded.
+    pub udmabuf: Option<u64>,
 }
 
 impl KernelProfile {
@@ -75,6 +78,7 @@ impl KernelProfile {
             secondary_contexts: true,
             out_of_tree: false,
             ipc: false,
+            udmabuf: None,
         }
     }
 

@@ -56,6 +56,7 @@ impl Leftovers {
                 let text = match (file, file.and_then(File::node)) {
                     (_, Some(node)) => node.to_string(),
                     (Some(File::DmaBuf { .. }), _) => "dma-buf".into(),
+                    (Some(File::Memory { .. }), _) => "memory".into(),
                     _ => "foreign".into(),
                 };
                 held.descriptors.insert(number, text);
@@ -70,6 +71,9 @@ impl Leftovers {
                     }
                     Shown::DmaBuf { .. } => {
                         held.device_mappings.push(("dma-buf".into(), mapped.length));
+                    }
+                    Shown::File { .. } => {
+                        held.device_mappings.push(("memory".into(), mapped.length));
                     }
                 }
             }

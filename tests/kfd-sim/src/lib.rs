@@ -132,6 +132,7 @@ mod profile;
 mod svm_ranges;
 mod sysfs;
 mod topology;
+mod udmabuf;
 mod user_memory;
 mod violation;
 

@@ -32,6 +32,8 @@ pub struct Record {
 pub enum Operation {
     /// Open of a device.
     Open(DeviceNode),
+    /// Making of a file in memory, with its length.
+    MemoryFile(u64),
     /// Close of a descriptor.
     Close(u32),
     /// A request to a device.
@@ -178,6 +180,7 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Operation::Open(node) => write!(f, "open {node}"),
+            Operation::MemoryFile(size) => write!(f, "memory file {size:#x}"),
             Operation::Close(descriptor) => write!(f, "close {descriptor}"),
             Operation::Execute(call) => {
                 write!(f, "ioctl {} {} {{", call.descriptor, call.name)?;

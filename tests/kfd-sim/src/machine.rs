@@ -492,6 +492,9 @@ impl State {
                     continue;
                 }
                 self.files.remove(&id);
+                if let File::Memory { memory } = file {
+                    self.memory.let_go(memory);
+                }
                 self.vms.remove(&id);
                 self.syncobjs.remove(&id);
                 drm::close_handles(self, id);

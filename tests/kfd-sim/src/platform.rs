@@ -23,6 +23,7 @@ use crate::log::{Execution, Operation};
 use crate::machine::Machine;
 use crate::process::{Pid, Process};
 use crate::sysfs;
+use crate::udmabuf;
 use crate::violation::Rule;
 
 /// The platform of one process: what the library under test is given.
@@ -590,6 +591,15 @@ impl<H: Os> Driver for SimPlatform<H> {
         let result = device::open(&mut state, pid, node);
         state.collect();
         state.record(pid, result, || Operation::Open(node));
+        let descriptor = result?;
+        Ok(SimDevice { seat: self.seat.clone(), descriptor, owned: true })
+    }
+
+    fn memory_file(&self, size: u64) -> Result<SimDevice, Errno> {
+        let pid = self.seat.pid();
+        let mut state = self.seat.machine.lock();
+        let result = udmabuf::memory_file(&mut state, pid, size, self.host.page_size());
+        state.record(pid, result, || Operation::MemoryFile(size));
         let descriptor = result?;
         Ok(SimDevice { seat: self.seat.clone(), descriptor, owned: true })
     }

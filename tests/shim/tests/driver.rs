@@ -419,3 +419,36 @@ fn an_inherited_device_is_closed_only_while_its_number_still_names_it() {
         assert!(is_open(reader.number()));
     });
 }
+
+#[test]
+fn a_file_in_memory_has_zeros_and_its_length_for_good() {
+    let file = Linux.memory_file(0x3000).unwrap();
+    let fd = file.number();
+    // SAFETY: asks about a descriptor, and tries to change its length.
+    unsafe {
+        assert_eq!(libc::fcntl(fd, libc::F_GETFD), libc::FD_CLOEXEC);
+        let seals = libc::fcntl(fd, libc::F_GET_SEALS);
+        let length = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+        assert_eq!(seals & (length | libc::F_SEAL_WRITE), length);
+        assert_eq!((libc::ftruncate(fd, 0x1000), libc::ftruncate(fd, 0x4000)), (-1, -1));
+    }
+    let mapping = hsakmt_core::seam::MapDevice {
+        placement: hsakmt_core::seam::Placement::Anywhere,
+        length: 0x3000,
+        protection: hsakmt_core::seam::Protection::READ | hsakmt_core::seam::Protection::WRITE,
+        offset: 0,
+    };
+    let [one, two] = [0; 2].map(|_| Driver::map(&Linux, &file, mapping).unwrap());
+    drop(file);
+    assert!(!is_open(fd));
+    let mut bytes = [1; 4];
+    Linux.read_memory(one + 0x2ffc, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 4]);
+    Linux.write_memory(one + 0x2ffc, b"both").unwrap();
+    Linux.read_memory(two + 0x2ffc, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"both");
+    for address in [one, two] {
+        hsakmt_core::seam::Os::unmap(&Linux, address, 0x3000).unwrap();
+    }
+    assert_eq!(Linux.memory_file(u64::MAX).map(drop), Err(Errno::EINVAL));
+}

@@ -381,6 +381,10 @@ impl Driver for Simulation {
         enter().process().open(node).map(|device| Device(ManuallyDrop::new(device)))
     }
 
+    fn memory_file(&self, size: u64) -> Result<Device, Errno> {
+        enter().process().memory_file(size).map(|file| Device(ManuallyDrop::new(file)))
+    }
+
     fn execute(&self, device: &Device, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         let mut wait = None;
         loop {

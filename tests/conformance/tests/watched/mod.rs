@@ -204,6 +204,10 @@ impl<W: Watch> Driver for Watched<W> {
         self.through(|inner| inner.open(node))
     }
 
+    fn memory_file(&self, size: u64) -> Result<SimDevice, Errno> {
+        self.through(|inner| inner.memory_file(size))
+    }
+
     fn execute(&self, device: &SimDevice, call: &mut Call<'_, '_>) -> Result<u32, Errno> {
         self.through(|inner| {
             let token = inner.token(device);

@@ -189,7 +189,7 @@ pub(crate) fn mmap(
     }
     match memory.place {
         Place::User => Err(Errno::EPERM),
-        Place::Vram | Place::CarveOut | Place::Gtt => Ok(id),
+        Place::Vram | Place::CarveOut | Place::Gtt | Place::File => Ok(id),
         Place::Registers => {
             let detail = "mmap of doorbells or registers of a render node".into();
             state.violation(pid, Rule::NotSimulated, detail);

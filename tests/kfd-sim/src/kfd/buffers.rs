@@ -82,6 +82,7 @@ impl fmt::Display for Buffer {
                 Place::Vram | Place::CarveOut => "VRAM",
                 Place::Gtt => "GTT",
                 Place::User => "user",
+                Place::File => "file",
                 Place::Registers => "device",
             },
         };

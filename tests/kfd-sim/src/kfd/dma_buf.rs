@@ -28,7 +28,7 @@ pub(super) fn export(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
         Place::User => return Err(Errno::EPERM),
         // Nobody wrote down what becomes of doorbells.
         Place::Registers => return Err(Errno::EINVAL),
-        Place::Vram | Place::CarveOut | Place::Gtt => {}
+        Place::Vram | Place::CarveOut | Place::Gtt | Place::File => {}
     }
     let file = dma_buf::of_memory(request.state, memory, writable)?;
     let record = request.object_mut()?.record_mut(gpu_id).ok_or(Errno::EINVAL)?;
@@ -73,6 +73,10 @@ pub(super) fn import(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
 /// reached as system memory (amdgpu_dma_buf_create_obj).
 pub(super) fn place_on(state: &State, id: MemoryId, gpu_id: u32) -> Result<Place, Errno> {
     let memory = state.memory.get(id).ok_or(Errno::EINVAL)?;
+    if memory.place == Place::File {
+        let alone = state.kernel.imports_own_buffers_alone();
+        return if alone { Err(Errno::EINVAL) } else { Ok(Place::Gtt) };
+    }
     let gpu = |id| state.topology.gpu(id).ok_or(Errno::EINVAL);
     if gpu(memory.gpu_id)?.is_same_device(gpu(gpu_id)?) {
         Ok(memory.place)
@@ -119,12 +123,16 @@ pub(super) fn insert(
 /// size u64 at 0, metadata_ptr u64 at 8, metadata_size u32 at 16, gpu_id u32 at 20,
 /// flags u32 at 24, dmabuf_fd u32 at 28.
 ///
-/// In this order: no GPU EINVAL; dma-buf EBADF, EINVAL; an array shorter than the
+/// In this order: no GPU EINVAL; dma-buf EBADF, EINVAL, also for another driver's; an array shorter than the
 /// metadata EINVAL, with the size that it needs; EFAULT.
 pub(super) fn info(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     let first = request.object()?.records.first().ok_or(Errno::EINVAL)?.gpu_id;
     let id = dma_buf::of_descriptor(request.state, request.pid, request.arguments.u32(28))?;
     let memory = request.state.memory.get(id).ok_or(Errno::EINVAL)?.clone();
+    if memory.place == Place::File {
+        // Another driver's dma-buf (amdgpu_amdkfd_get_dmabuf_info).
+        return Err(Errno::EINVAL);
+    }
     request.arguments.put_u64(0, memory.size);
     if request.arrays.is_present(8) {
         let room = request.arguments.u32(16) as usize;

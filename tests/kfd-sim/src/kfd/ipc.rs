@@ -37,7 +37,7 @@ pub(super) fn export(request: &mut Request<'_, '_, '_>) -> Result<u32, Errno> {
     match buffer.place {
         Place::User => return Err(Errno::EPERM),
         Place::Registers => return Err(Errno::EINVAL),
-        Place::Vram | Place::CarveOut | Place::Gtt => {}
+        Place::Vram | Place::CarveOut | Place::Gtt | Place::File => {}
     }
     let (known, holds) = (buffer.shared, buffer.holds_dma_buf);
     let handle = match known {

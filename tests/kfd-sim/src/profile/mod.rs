@@ -23,6 +23,7 @@
 //! | `kernel=6.1`, `6.12`, `7.2` | whose rules |
 //! | `kfd=N` | reported KFD minor |
 //! | `svm=0\|1`, `p2p=0\|1`, `xgmi=0\|1`, `secondary=0\|1`, `dkms=0\|1`, `ipc=0\|1` | switches |
+//! | `udmabuf=SIZE` | the module udmabuf is loaded; the largest buffer that it makes |
 //! | `fault=NAME` | something is broken, see the crate's documentation; more than once is possible |
 //!
 //! `gpus`, `cus`, `vram`, `bar`, `xgmi` and the partitions are each part's own; the other
@@ -338,6 +339,10 @@ fn apply_to_machine(
         "ipc" => {
             kernel.ipc = switch(key, value)?;
             "ipc"
+        }
+        "udmabuf" => {
+            kernel.udmabuf = Some(size(key, value)?);
+            "udmabuf"
         }
         _ => return Ok(None),
     }))

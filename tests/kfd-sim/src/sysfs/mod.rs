@@ -34,6 +34,9 @@ pub(crate) fn build(profile: &Profile) -> Folder {
     root.put_folder(&(KFD.to_owned() + "/proc"));
     root.put_link("/sys/class/kfd/kfd", KFD);
     root.put("/dev/kfd", Entry::Device);
+    if profile.kernel.udmabuf.is_some() {
+        root.put("/dev/udmabuf", Entry::Device);
+    }
     root.put_folder("/sys/class/drm");
     root.put_folder("/dev/dri");
     for (_, gpu) in profile.topology.gpus() {
