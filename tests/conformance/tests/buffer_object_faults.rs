@@ -2,6 +2,7 @@
 
 use hsakmt_conformance::Mode;
 use hsakmt_conformance::disturbed::{Disturbed, Run, Scenario};
+use hsakmt_core::context::Options;
 use hsakmt_core::errno::Errno;
 use hsakmt_core::memory::{
     AllocationRequest, BufferHandle, GpuRights, MemoryFlags, ObjectMapping, Tag,
@@ -67,7 +68,13 @@ fn no_state(_: &Guard<'_, Disturbed<'_>>) -> String {
     String::new()
 }
 
-const SCENARIO: Scenario = Scenario { profile: MACHINE, prepare, run: scenario, state: no_state };
+const SCENARIO: Scenario = Scenario {
+    profile: MACHINE,
+    options: Options::default,
+    prepare,
+    run: scenario,
+    state: no_state,
+};
 
 #[test]
 fn in_the_primary_context() {
