@@ -3,8 +3,9 @@
  * What this library adds to the HSA kernel-mode thunk interface.
  *
  * The names begin with hsaKmtExt, HsaExt or HSA_EXT. A structure that grows begins with its size: a
- * caller sets it to sizeof, and nothing beyond it is written. But for copies and events, these
- * functions need no open library, and may be called at any time by any thread, from a callback too.
+ * caller sets it to sizeof, and nothing beyond it is written. But for sharing, copies and events,
+ * these functions need no open library, and may be called at any time by any thread, from a
+ * callback too.
  */
 #ifndef HSAKMT_EXT_H
 #define HSAKMT_EXT_H
@@ -54,6 +55,36 @@ HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetLastError(HsaExtErrorDetail *Detail);
 /* Tells the newest failure of the calling thread on one context.
    HSAKMT_STATUS_INVALID_PARAMETER also if ctx is NULL. */
 HSAKMT_STATUS HSAKMTAPI hsaKmtExtGetLastErrorCtx(HsaKFDContext *ctx, HsaExtErrorDetail *Detail);
+#endif
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Sharing                                                                                        */
+/* ---------------------------------------------------------------------------------------------- */
+
+/* What the driver says of a dma-buf. */
+typedef struct _HsaExtDmaBufInfo {
+    /* In: sizeof(HsaExtDmaBufInfo). */
+    HSAuint32 Size;
+    /* The node of the GPU whose memory it is, or through which the driver has it; 0xffffffff for a
+       GPU that is not in use. */
+    HSAuint32 NodeId;
+    /* Size of the buffer in bytes. */
+    HSAuint64 SizeInBytes;
+    /* The kernel's id of that GPU. */
+    HSAuint32 GpuId;
+    /* 1 for memory of the GPU, 0 for system memory. */
+    HSAuint32 IsDeviceMemory;
+} HsaExtDmaBufInfo;
+
+/* Tells what a dma-buf is; its descriptor stays the caller's. The reference has a function for it,
+   hsaKmtQueryDmaBufInfo, which no library exports and no header declares. NOT_SUPPORTED for what is
+   no dma-buf of a GPU driver. The library must be open. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtQueryDmaBufInfo(int DmaBufFd, HsaExtDmaBufInfo *Info);
+
+#if HSAKMT_ABI_GENERATION >= 2026
+/* The same on one context. */
+HSAKMT_STATUS HSAKMTAPI hsaKmtExtQueryDmaBufInfoCtx(HsaKFDContext *ctx, int DmaBufFd,
+                                                    HsaExtDmaBufInfo *Info);
 #endif
 
 /* ---------------------------------------------------------------------------------------------- */

@@ -95,12 +95,12 @@ macro_rules! export {
             fn hsaKmtGetAMDGPUDeviceHandle(
                 NodeId: u32,
                 DeviceHandle: *mut $crate::types::HsaAMDGPUDeviceHandle,
-            ) => amdgpu_device;
+            ) => primary.amdgpu_device;
             fn hsaKmtGetAMDGPUDeviceHandleCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 NodeId: u32,
                 DeviceHandle: *mut $crate::types::HsaAMDGPUDeviceHandle,
-            ) => amdgpu_device_of;
+            ) => context.amdgpu_device;
             fn hsaKmtGetAmdGPUDeviceFd(
                 DeviceHandle: $crate::types::HsaAMDGPUDeviceHandle,
                 fd: *mut ::core::ffi::c_int,
@@ -417,19 +417,28 @@ macro_rules! export {
                 Callback: $crate::types::HsaExtEventCallback,
                 User: *mut ::core::ffi::c_void,
             ) => context.set_event_callback;
+            fn hsaKmtExtQueryDmaBufInfo(
+                DmaBufFd: ::core::ffi::c_int,
+                Info: *mut $crate::types::HsaExtDmaBufInfo,
+            ) => primary.dma_buf_info;
+            fn hsaKmtExtQueryDmaBufInfoCtx(
+                ctx: *mut $crate::types::HsaKFDContext,
+                DmaBufFd: ::core::ffi::c_int,
+                Info: *mut $crate::types::HsaExtDmaBufInfo,
+            ) => context.dma_buf_info;
             fn hsaKmtExtCopyMemory(
                 Destination: *mut ::core::ffi::c_void,
                 Source: *const ::core::ffi::c_void,
                 SizeInBytes: u64,
                 Options: *mut $crate::types::HsaExtCopyOptions,
-            ) => copy_memory;
+            ) => primary.copy_memory;
             fn hsaKmtExtCopyMemoryCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 Destination: *mut ::core::ffi::c_void,
                 Source: *const ::core::ffi::c_void,
                 SizeInBytes: u64,
                 Options: *mut $crate::types::HsaExtCopyOptions,
-            ) => copy_memory_of;
+            ) => context.copy_memory;
             fn hsaKmtExtGetEventUse(InUse: *mut u32, Limit: *mut u32) => primary.event_use;
             fn hsaKmtExtGetEventUseCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
@@ -653,14 +662,14 @@ macro_rules! export {
                 MemorySizeInBytes: u64,
                 DMABufFd: *mut i32,
                 Offset: *mut u64,
-            ) => export_dma_buf;
+            ) => primary.export_dma_buf;
             fn hsaKmtExportDMABufHandleCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 MemoryAddress: *mut ::core::ffi::c_void,
                 MemorySizeInBytes: u64,
                 DMABufFd: *mut i32,
                 Offset: *mut u64,
-            ) => export_dma_buf_of;
+            ) => context.export_dma_buf;
             fn hsaKmtHandleImport(
                 ImportDesc: *const $crate::types::HsaHandleImportDesc,
                 ImportResult: *mut $crate::types::HsaHandleImportResult,
@@ -708,13 +717,13 @@ macro_rules! export {
                 MemoryAddress: *mut ::core::ffi::c_void,
                 SizeInBytes: u64,
                 SharedMemoryHandle: *mut $crate::types::HsaSharedMemoryHandle,
-            ) => share_memory;
+            ) => primary.share_memory;
             fn hsaKmtShareMemoryCtx(
                 ctx: *mut $crate::types::HsaKFDContext,
                 MemoryAddress: *mut ::core::ffi::c_void,
                 SizeInBytes: u64,
                 SharedMemoryHandle: *mut $crate::types::HsaSharedMemoryHandle,
-            ) => share_memory_of;
+            ) => context.share_memory;
             fn hsaKmtRegisterSharedHandle(
                 SharedMemoryHandle: *const $crate::types::HsaSharedMemoryHandle,
                 MemoryAddress: *mut *mut ::core::ffi::c_void,

@@ -306,6 +306,26 @@ static void passes_a_descriptor(int parent_goes_first)
     expect_equal(hsaKmtExportDMABufHandle(memory, SIZE, &fd, &offset), HSAKMT_STATUS_SUCCESS,
                  "export");
     expect_equal(offset, 0, "from the start");
+    {
+        HsaExtDmaBufInfo info;
+
+        memset(&info, 0xff, sizeof(info));
+        info.Size = sizeof(info);
+        expect_equal(hsaKmtExtQueryDmaBufInfo(fd, &info), HSAKMT_STATUS_SUCCESS, "what it is");
+        expect(info.SizeInBytes == SIZE && info.NodeId < 64 && info.GpuId != 0 &&
+                   info.IsDeviceMemory <= 1,
+               "its size and its GPU");
+        info.Size = 8;
+        info.SizeInBytes = 77;
+        expect_equal(hsaKmtExtQueryDmaBufInfo(fd, &info), HSAKMT_STATUS_SUCCESS, "a part of that");
+        expect_equal(info.SizeInBytes, 77, "nothing is written beyond it");
+        expect_equal(hsaKmtExtQueryDmaBufInfo(-1, &info), HSAKMT_STATUS_INVALID_PARAMETER,
+                     "no descriptor");
+        expect_equal(hsaKmtExtQueryDmaBufInfo(fd, NULL), HSAKMT_STATUS_INVALID_PARAMETER,
+                     "nowhere to tell");
+        expect_equal(hsaKmtExtQueryDmaBufInfo(0, &info), HSAKMT_STATUS_NOT_SUPPORTED,
+                     "the standard input is no buffer");
+    }
     expect_equal((HSAuint64)socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0, "a socket");
     fflush(stdout);
     child = fork();

@@ -15,10 +15,10 @@ use super::receiver::Receiver;
 use super::{Host, Library};
 use crate::generation::address::address_of;
 use crate::generation::caller_memory;
-use crate::types::{HSAKMT_STATUS, HsaExtCopyOptions, HsaExtCopyPath, HsaKFDContext};
+use crate::types::{HSAKMT_STATUS, HsaExtCopyOptions, HsaExtCopyPath};
 
 impl<H: Host> Library<H> {
-    /// `hsaKmtExtCopyMemory`
+    /// `hsaKmtExtCopyMemory`, `hsaKmtExtCopyMemoryCtx`
     ///
     /// # Safety
     /// `options` is NULL or begins with its size in bytes, all of them readable and
@@ -26,35 +26,6 @@ impl<H: Host> Library<H> {
     ///
     /// [`Guard::copy_memory`]: hsakmt_core::process::Guard::copy_memory
     pub unsafe fn copy_memory(
-        &self,
-        destination: *mut c_void,
-        source: *const c_void,
-        size: u64,
-        options: *mut HsaExtCopyOptions,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.copy_memory_in(Receiver::PRIMARY, destination, source, size, options) }
-    }
-
-    /// `hsaKmtExtCopyMemoryCtx`
-    ///
-    /// # Safety
-    /// As [`Library::copy_memory`].
-    pub unsafe fn copy_memory_of(
-        &self,
-        context: *mut HsaKFDContext,
-        destination: *mut c_void,
-        source: *const c_void,
-        size: u64,
-        options: *mut HsaExtCopyOptions,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.copy_memory_in(Receiver::of(context), destination, source, size, options) }
-    }
-
-    /// # Safety
-    /// As [`Library::copy_memory`].
-    unsafe fn copy_memory_in(
         &self,
         receiver: Receiver,
         destination: *mut c_void,

@@ -15,7 +15,7 @@ use super::receiver::Receiver;
 use super::{Host, Library};
 use crate::generation::address::address_of;
 use crate::generation::caller_memory;
-use crate::types::{HSAKMT_STATUS, HsaAMDGPUDeviceHandle, HsaKFDContext};
+use crate::types::{HSAKMT_STATUS, HsaAMDGPUDeviceHandle};
 
 /// There is no such device.
 #[cold]
@@ -24,37 +24,11 @@ fn none(object: Object) -> Error {
 }
 
 impl<H: Host> Library<H> {
-    /// `hsaKmtGetAMDGPUDeviceHandle`
+    /// `hsaKmtGetAMDGPUDeviceHandle`, `hsaKmtGetAMDGPUDeviceHandleCtx`
     ///
     /// # Safety
     /// `device` is NULL or writable.
     pub unsafe fn amdgpu_device(
-        &self,
-        node: u32,
-        device: *mut HsaAMDGPUDeviceHandle,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.amdgpu_device_in(Receiver::PRIMARY, node, device) }
-    }
-
-    /// `hsaKmtGetAMDGPUDeviceHandleCtx`. Only GPUs of the primary context share their
-    /// files with libdrm.
-    ///
-    /// # Safety
-    /// As [`Library::amdgpu_device`].
-    pub unsafe fn amdgpu_device_of(
-        &self,
-        context: *mut HsaKFDContext,
-        node: u32,
-        device: *mut HsaAMDGPUDeviceHandle,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.amdgpu_device_in(Receiver::of(context), node, device) }
-    }
-
-    /// # Safety
-    /// As [`Library::amdgpu_device`].
-    unsafe fn amdgpu_device_in(
         &self,
         receiver: Receiver,
         node: u32,

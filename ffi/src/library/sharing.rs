@@ -5,7 +5,7 @@
 //! itself is a number here and never followed; descriptors are handed on.
 #![allow(unsafe_code)]
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 
 use hsakmt_core::error::Error;
 use hsakmt_core::memory::SharedHandle;
@@ -16,7 +16,9 @@ use super::receiver::Receiver;
 use super::{Host, Library};
 use crate::generation::address::{address_of, pointer_mut};
 use crate::generation::{Decode, Encode, Generation, caller_memory, internal};
-use crate::types::{HSA_REGISTER_MEM_FLAGS, HSAKMT_STATUS, HsaKFDContext, HsaSharedMemoryHandle};
+use crate::types::{
+    HSA_REGISTER_MEM_FLAGS, HSAKMT_STATUS, HsaExtDmaBufInfo, HsaKFDContext, HsaSharedMemoryHandle,
+};
 
 /// `HsaGraphicsResourceInfo` in the library's generation.
 type GraphicsInfo<H> = <<H as Host>::Generation as Generation>::GraphicsResourceInfo;
@@ -45,6 +47,35 @@ struct Place {
 }
 
 impl<H: Host> Library<H> {
+    /// `hsaKmtExtQueryDmaBufInfo`, `hsaKmtExtQueryDmaBufInfoCtx`
+    ///
+    /// # Safety
+    /// `info` is NULL or begins with its size in bytes, all of them readable and writable.
+    pub unsafe fn dma_buf_info(
+        &self,
+        receiver: Receiver,
+        descriptor: c_int,
+        info: *mut HsaExtDmaBufInfo,
+    ) -> HSAKMT_STATUS {
+        self.on(receiver, |guard| {
+            let descriptor = u32::try_from(descriptor).map_err(|_| Error::argument(1))?;
+            if info.is_null() {
+                return Err(Error::argument(2));
+            }
+            let found = guard.buffer_info(descriptor)?;
+            let node = guard.machine(|machine| Ok(machine.snapshot().by_gpu_id(found.gpu_id)))?;
+            let answer = HsaExtDmaBufInfo {
+                Size: 0,
+                NodeId: node.unwrap_or(u32::MAX),
+                SizeInBytes: found.size,
+                GpuId: found.gpu_id,
+                IsDeviceMemory: u32::from(found.is_device_memory),
+            };
+            // SAFETY: the caller's promise.
+            unsafe { caller_memory::write_sized(info, &answer) }.map_err(|_| Error::argument(2))
+        })
+    }
+
     /// `hsaKmtRegisterGraphicsHandleToNodes`
     ///
     /// # Safety
@@ -151,41 +182,11 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtExportDMABufHandle`
+    /// `hsaKmtExportDMABufHandle`, `hsaKmtExportDMABufHandleCtx`
     ///
     /// # Safety
     /// `descriptor` and `offset` are NULL or writable.
     pub unsafe fn export_dma_buf(
-        &self,
-        address: *mut c_void,
-        size: u64,
-        descriptor: *mut i32,
-        offset: *mut u64,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.export_dma_buf_in(Receiver::PRIMARY, address, size, descriptor, offset) }
-    }
-
-    /// `hsaKmtExportDMABufHandleCtx`
-    ///
-    /// # Safety
-    /// As [`Library::export_dma_buf`].
-    pub unsafe fn export_dma_buf_of(
-        &self,
-        context: *mut HsaKFDContext,
-        address: *mut c_void,
-        size: u64,
-        descriptor: *mut i32,
-        offset: *mut u64,
-    ) -> HSAKMT_STATUS {
-        let receiver = Receiver::of(context);
-        // SAFETY: the caller's promise.
-        unsafe { self.export_dma_buf_in(receiver, address, size, descriptor, offset) }
-    }
-
-    /// # Safety
-    /// As [`Library::export_dma_buf`].
-    unsafe fn export_dma_buf_in(
         &self,
         receiver: Receiver,
         address: *mut c_void,
@@ -208,38 +209,11 @@ impl<H: Host> Library<H> {
         })
     }
 
-    /// `hsaKmtShareMemory`
+    /// `hsaKmtShareMemory`, `hsaKmtShareMemoryCtx`
     ///
     /// # Safety
     /// `handle` is NULL or writable.
     pub unsafe fn share_memory(
-        &self,
-        address: *mut c_void,
-        size: u64,
-        handle: *mut HsaSharedMemoryHandle,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.share_memory_in(Receiver::PRIMARY, address, size, handle) }
-    }
-
-    /// `hsaKmtShareMemoryCtx`
-    ///
-    /// # Safety
-    /// As [`Library::share_memory`].
-    pub unsafe fn share_memory_of(
-        &self,
-        context: *mut HsaKFDContext,
-        address: *mut c_void,
-        size: u64,
-        handle: *mut HsaSharedMemoryHandle,
-    ) -> HSAKMT_STATUS {
-        // SAFETY: the caller's promise.
-        unsafe { self.share_memory_in(Receiver::of(context), address, size, handle) }
-    }
-
-    /// # Safety
-    /// As [`Library::share_memory`].
-    unsafe fn share_memory_in(
         &self,
         receiver: Receiver,
         address: *mut c_void,

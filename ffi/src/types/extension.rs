@@ -99,6 +99,26 @@ pub struct HsaExtCopyOptions {
     pub Reserved: u32,
 }
 
+/// What the driver says of a dma-buf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct HsaExtDmaBufInfo {
+    /// Size of this structure in bytes; the caller sets it.
+    pub Size: u32,
+    /// The node of the GPU whose memory it is, or through which the driver has it;
+    /// `0xffff_ffff` for a GPU that is not in use.
+    pub NodeId: u32,
+    /// Size of the buffer in bytes.
+    pub SizeInBytes: u64,
+    /// The kernel's id of that GPU.
+    pub GpuId: u32,
+    /// 1 for memory of the GPU, 0 for system memory.
+    pub IsDeviceMemory: u32,
+}
+
+// SAFETY: The size is in front, and the fields leave no gaps.
+unsafe impl SizedByCaller for HsaExtDmaBufInfo {}
+
 /// A finished call of an exported function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros, Immutable, KnownLayout)]
 #[repr(C)]

@@ -12,7 +12,7 @@ use hsakmt_abi_tests::{facts, rust_names};
 const INCLUDES: &str = "#include \"hsakmtctx.h\"\n#include \"hsakmt_ext.h\"\n";
 
 /// The functions of hsakmt_ext.h, and the first generation that has each.
-const EXTENSIONS: [(u32, &str); 13] = [
+const EXTENSIONS: [(u32, &str); 15] = [
     (523, "hsaKmtExtCopyMemory"),
     (2026, "hsaKmtExtCopyMemoryCtx"),
     (2026, "hsaKmtExtGetDeviceHandle"),
@@ -22,6 +22,8 @@ const EXTENSIONS: [(u32, &str); 13] = [
     (2026, "hsaKmtExtGetLastErrorCtx"),
     (523, "hsaKmtExtPumpEvents"),
     (2026, "hsaKmtExtPumpEventsCtx"),
+    (523, "hsaKmtExtQueryDmaBufInfo"),
+    (2026, "hsaKmtExtQueryDmaBufInfoCtx"),
     (523, "hsaKmtExtSetEventCallback"),
     (2026, "hsaKmtExtSetEventCallbackCtx"),
     (523, "hsaKmtExtSetLogSink"),
@@ -90,6 +92,8 @@ fn the_extensions_have_their_signatures() {
                                     HsaExtCopyOptions *)));
         ASSERT(IS(&hsaKmtExtGetLastErrorCtx,
                   HSAKMT_STATUS (*)(HsaKFDContext *, HsaExtErrorDetail *)));
+        ASSERT(IS(&hsaKmtExtQueryDmaBufInfoCtx,
+                  HSAKMT_STATUS (*)(HsaKFDContext *, int, HsaExtDmaBufInfo *)));
         ASSERT(IS(&hsaKmtExtGetDeviceHandle,
                   HSAKMT_STATUS (*)(HSAuint32, HsaAMDGPUDeviceHandle *)));
         ASSERT(IS(&hsaKmtExtGetEventUseCtx,
@@ -103,6 +107,7 @@ fn the_extensions_have_their_signatures() {
         ASSERT(IS(&hsaKmtExtGetLastError, HSAKMT_STATUS (*)(HsaExtErrorDetail *)));
         ASSERT(IS(&hsaKmtExtCopyMemory,
                   HSAKMT_STATUS (*)(void *, const void *, HSAuint64, HsaExtCopyOptions *)));
+        ASSERT(IS(&hsaKmtExtQueryDmaBufInfo, HSAKMT_STATUS (*)(int, HsaExtDmaBufInfo *)));
         ASSERT(IS(&hsaKmtExtSetLogSink, HSAKMT_STATUS (*)(HsaExtLogSink, void *, HSAuint32)));
         ASSERT(IS(&hsaKmtExtSetTraceSink, HSAKMT_STATUS (*)(HsaExtTraceSink, void *)));
         ASSERT(IS(&hsaKmtExtGetEventUse, HSAKMT_STATUS (*)(HSAuint32 *, HSAuint32 *)));
