@@ -61,8 +61,86 @@ static int render_descriptors(int *files)
     return count;
 }
 
+/* Memory of the host that a GPU has mapped. */
+static void *shared_memory(HSAuint32 node)
+{
+    HsaMemFlags flags;
+    HSAuint64 alternate = 0;
+    void *memory = NULL;
+
+    flags.Value = 0;
+    flags.ui32.HostAccess = 1;
+    flags.ui32.ExecuteAccess = 1;
+    expect_equal(hsaKmtAllocMemory(node, SIZE, flags, &memory), HSAKMT_STATUS_SUCCESS, "a ring");
+    expect_equal(hsaKmtMapMemoryToGPU(memory, SIZE, &alternate), HSAKMT_STATUS_SUCCESS, "mapped");
+    return memory;
+}
+
+/* Waits until a word has a value, while engines run. */
+static int becomes(volatile uint32_t *word, uint32_t wanted, HSAuint32 node)
+{
+    HsaClockCounters counters;
+    int tries;
+
+    for (tries = 0; tries < 100000; tries++) {
+        if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == wanted)
+            return 1;
+        hsaKmtGetClockCounters(node, &counters);
+    }
+    return 0;
+}
+
+/* A copy engine of ours stores to where libdrm has mapped its buffer, and reads from there. From
+   gfx9 on: pointers of 64 bits, counts from zero. */
+static void gpu_reaches(HSAuint32 node, unsigned major, void *address, volatile uint32_t *cpu)
+{
+    uint32_t *ring = (uint32_t *)shared_memory(node), *words = (uint32_t *)shared_memory(node);
+    uint64_t to = (uint64_t)(size_t)address, back = (uint64_t)(size_t)words;
+    uint32_t uncached = major >= 10 ? 3u << 16 : 0, packets[64];
+    HsaQueueResource resource;
+    unsigned i;
+
+    memset(&resource, 0, sizeof(resource));
+    expect_equal(hsaKmtCreateQueue(node, HSA_QUEUE_SDMA, 100, HSA_QUEUE_PRIORITY_NORMAL, ring, SIZE,
+                                   NULL, &resource),
+                 HSAKMT_STATUS_SUCCESS, "a queue of a copy engine");
+    if (resource.Queue_DoorBell == NULL)
+        return;
+    memset(packets, 0, sizeof(packets));
+    cpu[3] = 0xc0ffee;
+    /* A fence into libdrm's buffer, a copy of four bytes out of it, a fence behind that. */
+    packets[0] = 5 | uncached;
+    packets[1] = (uint32_t)(to + 64);
+    packets[2] = (uint32_t)(to >> 32);
+    packets[3] = 0x51a7e;
+    packets[4] = 1;
+    packets[5] = 3;
+    packets[7] = (uint32_t)(to + 12);
+    packets[8] = (uint32_t)(to >> 32);
+    packets[9] = (uint32_t)(back + 8);
+    packets[10] = (uint32_t)(back >> 32);
+    packets[11] = 5 | uncached;
+    packets[12] = (uint32_t)back;
+    packets[13] = (uint32_t)(back >> 32);
+    packets[14] = 77;
+    for (i = 0; i < 64; i++)
+        ring[i] = packets[i];
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n((uint64_t *)resource.Queue_write_ptr_aql, 256, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n((uint64_t *)resource.Queue_DoorBell_aql, 256, __ATOMIC_RELEASE);
+    expect(becomes(words, 77, node), "the engine is done");
+    expect_equal(cpu[16], 0x51a7e, "libdrm sees what our GPU stored");
+    expect_equal(words[2], 0xc0ffee, "our GPU sees what is in libdrm's buffer");
+    expect_equal(hsaKmtDestroyQueue(resource.QueueId), HSAKMT_STATUS_SUCCESS, "end the queue");
+    expect_equal(hsaKmtUnmapMemoryToGPU(ring), HSAKMT_STATUS_SUCCESS, "unmap the ring");
+    expect_equal(hsaKmtFreeMemory(ring, SIZE), HSAKMT_STATUS_SUCCESS, "free the ring");
+    expect_equal(hsaKmtUnmapMemoryToGPU(words), HSAKMT_STATUS_SUCCESS, "unmap the words");
+    expect_equal(hsaKmtFreeMemory(words, SIZE), HSAKMT_STATUS_SUCCESS, "free the words");
+}
+
 /* What libdrm maps at addresses of ours, and its buffer taken in by the library. */
-static void shares(amdgpu_device_handle device, HSAuint32 node)
+static void shares(amdgpu_device_handle device, HSAuint32 node, const HsaNodeProperties *properties)
 {
     struct amdgpu_bo_alloc_request request;
     amdgpu_bo_handle buffer = NULL;
@@ -84,10 +162,12 @@ static void shares(amdgpu_device_handle device, HSAuint32 node)
                  "addresses of the library");
     expect(amdgpu_bo_va_op(buffer, 0, SIZE, (uint64_t)(size_t)address, 0, AMDGPU_VA_OP_MAP) == 0,
            "libdrm maps there");
+    expect(amdgpu_bo_cpu_map(buffer, &cpu) == 0, "libdrm shows it to the CPU");
+    if (cpu != NULL && properties->NumCPUCores == 0 && properties->EngineId.ui32.Major >= 9)
+        gpu_reaches(node, properties->EngineId.ui32.Major, address, (volatile uint32_t *)cpu);
     expect(amdgpu_bo_va_op(buffer, 0, SIZE, (uint64_t)(size_t)address, 0, AMDGPU_VA_OP_UNMAP) == 0,
            "and unmaps");
     expect_equal(hsaKmtFreeMemory(address, SIZE), HSAKMT_STATUS_SUCCESS, "free the addresses");
-    expect(amdgpu_bo_cpu_map(buffer, &cpu) == 0, "libdrm shows it to the CPU");
     if (cpu != NULL)
         memset(cpu, 0x5a, SIZE);
     expect(amdgpu_bo_export(buffer, amdgpu_bo_handle_type_dma_buf_fd, &dma_buf) == 0,
@@ -207,7 +287,7 @@ int main(int argc, char **argv)
             expect_equal(hsaKmtGetAmdGPUDeviceFd(NULL, &fd), HSAKMT_STATUS_INVALID_HANDLE,
                          "NULL neither");
 #endif
-            shares((amdgpu_device_handle)device, node);
+            shares((amdgpu_device_handle)device, node, &properties);
 #if HSAKMT_ABI_GENERATION >= 2026
             if (properties.NumCPUCores == 0)
                 takes_handles((amdgpu_device_handle)device, node);
