@@ -9,6 +9,9 @@ use crate::uapi::Request;
 
 /// The number of ACQUIRE_VM within KFD (`kfd_ioctl.h`).
 const ACQUIRE_VM: u8 = 0x15;
+/// Those of the requests about queues.
+const CREATE_QUEUE: u8 = 0x02;
+const UPDATE_QUEUE: u8 = 0x07;
 /// Those of the requests about memory.
 const ALLOC_MEMORY: u8 = 0x16;
 const FREE_MEMORY: u8 = 0x17;
@@ -164,6 +167,19 @@ fn block(request: Request, errno: Errno) -> &'static CStr {
             c"the render file belongs to another process or context, or the kernel is older than \
              ACQUIRE_VM"
         }
+        (b'K', CREATE_QUEUE, Errno::EINVAL) => {
+            c"the ring, a page of its pointers, or the save area (cwsr_size, ctl_stack_size of the \
+              node) is no mapping of its own on this GPU of exactly the length that the driver wants"
+        }
+        (b'K', CREATE_QUEUE, Errno::EPERM) => {
+            c"the write pointer lies in pages of the program, which this GPU's scheduler does not \
+              take: allocate it NonPaged; or there is no place for one more queue"
+        }
+        (b'K', CREATE_QUEUE, Errno::ENOSPC) => c"as many queues exist as the GPU has places for",
+        (b'K', UPDATE_QUEUE, Errno::EFAULT) => {
+            c"the ring is no mapping of exactly this length, or the queue is gone"
+        }
+        (b'K', UPDATE_QUEUE, Errno::EACCES) => c"the GPU was reset: destroy the queue",
         (b'K', FREE_MEMORY, Errno::EBUSY) => c"the memory is still mapped on a GPU: unmap it first",
         (b'K', ALLOC_MEMORY, Errno::EFAULT) => {
             c"nothing that can be read and written is mapped in all of the range"

@@ -135,8 +135,8 @@ const FOUND: &[Found] = &[
     },
     Found {
         fault: "cwsr-size",
-        stages: &["topology"],
-        parts: &["GPU node 4 (gfx942, gpu_id 0x991e): save area: the kernel publishes"],
+        stages: &["queues"],
+        parts: &["GPU node 4 (gfx942, gpu_id 0x991e), PM4 queue 0: CREATE_QUEUE", "cwsr_size"],
     },
     Found {
         fault: "link-missing",

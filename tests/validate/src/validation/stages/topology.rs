@@ -89,9 +89,10 @@ fn check_node(node: &Node, nodes: &[Node], findings: &mut Findings) {
     check_save_area(&name, node, findings);
 }
 
-/// The kernel compares a queue's save area with what it publishes; both follow from
-/// the chip (`kfd_queue.c`, `kfd_queue_ctx_save_restore_size`), newer kernels round up
-/// to pages.
+/// The kernel compares a queue's save area with its own figure, which it publishes; both
+/// follow from the chip (`kfd_queue.c`, `kfd_queue_ctx_save_restore_size`), newer kernels
+/// round up to pages. Kernels to come may count otherwise, so it is only noted: whether
+/// the kernel takes what it publishes the stage of queues finds out.
 fn check_save_area(name: &str, node: &Node, findings: &mut Findings) {
     let areas: Vec<SaveArea> =
         [SaveArea::of(node), SaveArea::by_formula(node)].into_iter().flatten().collect();
@@ -100,7 +101,7 @@ fn check_save_area(name: &str, node: &Node, findings: &mut Findings) {
     if published.control_stack != needed.control_stack
         || ![needed.per_die, rounded].contains(&published.per_die)
     {
-        findings.fail(format!(
+        findings.note(format!(
             "{name}: save area: the kernel publishes {} bytes for a die, {} of them control \
              stack (cwsr_size, ctl_stack_size); its waves need {} and {}",
             published.per_die, published.control_stack, needed.per_die, needed.control_stack
