@@ -258,7 +258,10 @@ int main(int argc, char **argv)
         HsaSystemProperties system;
         HsaNodeProperties properties;
         HsaAMDGPUDeviceHandle device;
-        int fd, now;
+        int now;
+#if HSAKMT_ABI_GENERATION >= 2026
+        int fd;
+#endif
 
         expect_equal(hsaKmtOpenKFD(), HSAKMT_STATUS_SUCCESS, "open");
         expect_equal(hsaKmtAcquireSystemProperties(&system), HSAKMT_STATUS_SUCCESS, "acquire");
@@ -278,8 +281,8 @@ int main(int argc, char **argv)
             expect(device != NULL && (round == 0 || device == (void *)first[node]),
                    "it is one and the same for the process");
             first[node] = (amdgpu_device_handle)device;
-            fd = -1;
 #if HSAKMT_ABI_GENERATION >= 2026
+            fd = -1;
             expect_equal(hsaKmtGetAmdGPUDeviceFd(device, &fd), HSAKMT_STATUS_SUCCESS, "its file");
             expect(fd == amdgpu_device_get_fd((amdgpu_device_handle)device), "is libdrm's");
             expect_equal(hsaKmtGetAmdGPUDeviceFd(&fd, &fd), HSAKMT_STATUS_INVALID_HANDLE,
