@@ -81,7 +81,13 @@ impl<P: Platform> Access<'_, P> {
         match self.allocate_udmabuf(request, scene, owner) {
             Err(error) if policy == UdmabufPolicy::Prefer => {
                 let (size, node) = (request.size, request.node);
-                warning!(self.logger(), "{size} bytes of node {node} without udmabuf: {error}");
+                warning!(
+                    self.logger(),
+                    "{} bytes of node {} without udmabuf: {}",
+                    size,
+                    node,
+                    error
+                );
                 self.allocate_device(request, owner)
             }
             answer => answer,

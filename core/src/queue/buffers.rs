@@ -242,7 +242,7 @@ fn make_save_area<P: Platform>(
                 let address = pages.address();
                 return Ok(SaveBuffer { address, length, sizes, pages: Some(pages) });
             }
-            Err(error) => debug!(access.logger(), "no save area by attributes: {error}"),
+            Err(error) => debug!(access.logger(), "no save area by attributes: {}", error),
         }
     }
     let mut flags = MemoryFlags::HOST_ACCESS | MemoryFlags::EXECUTE;
