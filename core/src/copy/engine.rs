@@ -159,10 +159,11 @@ impl Engine {
     /// Ends the queue of an engine that failed. The driver waits until the engine has let
     /// go of it, so nothing is written afterwards.
     fn close<P: Platform>(self, guard: &Guard<'_, P>) {
-        if self.queue.close(guard).is_ok() {
-            if let Some(address) = self.staging {
-                let _ = guard.memory().unmap_and_free(address);
-            }
+        let id = self.queue.queue().id;
+        let _ = self.queue.close(guard);
+        let is_gone = guard.kernel_queue_id(id).is_err();
+        if let Some(address) = self.staging.filter(|_| is_gone) {
+            let _ = guard.memory().unmap_and_free(address);
         }
     }
 

@@ -229,8 +229,8 @@ fn make_save_area<P: Platform>(
     if node.published_otherwise {
         info!(
             access.logger(),
-            "gpu_id {:#x}: the driver's save area has another size than the newest driver's, so it \
-             is an older one",
+            "gpu_id {:#x}: the driver publishes another save area than its newest known formula \
+             gives; what it publishes is used",
             node.gpu_id
         );
     }

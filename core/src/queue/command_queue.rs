@@ -196,9 +196,12 @@ impl CommandQueue {
         for event in [self.event, self.exception, self.fault].into_iter().flatten() {
             let _ = guard.destroy_event(event.id, self.queue.id);
         }
-        let access = guard.memory();
-        let _ = access.unmap_and_free(self.ring_address);
-        let _ = access.unmap_and_free(self.done_address);
+        // Of a queue that the driver keeps the memory stays, too.
+        if guard.kernel_queue_id(self.queue.id).is_err() {
+            let access = guard.memory();
+            let _ = access.unmap_and_free(self.ring_address);
+            let _ = access.unmap_and_free(self.done_address);
+        }
         ended
     }
 
